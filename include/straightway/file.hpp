@@ -1,0 +1,152 @@
+#pragma once
+// The front door: open a file, read it into memory or write memory to it, get a receipt.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "straightway/context.hpp"
+#include "straightway/plan.hpp"
+#include "straightway/receipt.hpp"
+#include "straightway/result.hpp"
+
+namespace straightway {
+
+// Memory of any kind; its space and device are found from the pointer. The caller keeps it alive
+// until the call returned, or the job is drained (or gives Job an owner).
+struct Memory {
+  void* address = nullptr;
+  std::size_t size_bytes = 0;
+};
+
+// A CUDA stream handle. Without one, transfers are ordered after the legacy default stream.
+struct Stream {
+  void* handle = nullptr;
+};
+
+struct Progress {
+  std::uint64_t moved_bytes = 0;
+  std::uint64_t wanted_bytes = 0;
+};
+
+struct OpenOptions {
+  std::optional<Policy> policy;  // defaults of this file's calls
+  std::optional<Cache> cache;
+  Door door = Door::straightway;
+};
+
+struct CallOptions {
+  std::uint64_t offset = 0;                 // file offset, bytes
+  std::optional<std::uint64_t> size_bytes;  // default: the memory's size
+  std::optional<Policy> policy;
+  std::optional<Cache> cache;
+  std::optional<Demand> evidence;
+  bool exact = false;                  // a short read (end of file) is an error
+  Sync sync = Sync::none;              // writes only
+  std::optional<Stream> stream;        // device memory only; order after the work queued on it
+  std::optional<std::chrono::nanoseconds> deadline;  // from now; > 0
+  // Called from a thread of the Context, at most every 50 ms and once at the end; must not block
+  // or call back.
+  std::function<void(const Progress&)> on_progress;
+};
+
+// One range of a many-range call.
+struct RangeRequest {
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+  Memory memory;
+};
+
+namespace drive { class Transfer; }
+struct OpenFile;  // src/api/open_file.hpp
+
+// A submitted transfer. It owns its file (and what the caller gives as owner) until it is drained.
+// Dropping a Job neither cancels nor waits: the Context finishes the transfer.
+class Job {
+ public:
+  struct State;
+  Job() = default;
+  explicit Job(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  // Waits; nothing is in flight when it returns, unless it returns ErrorKind::deadline_exceeded
+  // because timeout passed (the transfer goes on). May be called again: the same answer.
+  Result<Receipt> result(std::optional<std::chrono::nanoseconds> timeout = {}) const;
+  bool done() const;
+  // Stops submitting; what is in flight drains, then result() is ErrorKind::cancelled. False when
+  // it was done already.
+  bool cancel() const;
+  // Called once when done, from a thread of the Context, or now if done; must not block.
+  void on_done(std::function<void()> callback) const;
+  // Bytes moved so far.
+  Progress progress() const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+class File {
+ public:
+  // mode: "r", "r+", "w" (create or truncate), "x" (create, fail if there), with an optional "b".
+  static Result<File> open(std::string_view path, std::string_view mode = "r",
+                           OpenOptions options = {}, std::shared_ptr<Context> context = nullptr);
+  // Duplicates the descriptor; the caller keeps its own.
+  static Result<File> from_descriptor(int fd, OpenOptions options = {},
+                                      std::shared_ptr<Context> context = nullptr);
+
+  File() = default;  // closed
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+  ~File();  // closes
+
+  // Drains the jobs of this file, then closes it. Closing twice is not an error.
+  Result<void> close();
+  bool closed() const;
+  Result<std::uint64_t> size() const;
+  const std::string& path() const;  // "fd 7" when opened from a descriptor
+  const FileFacts* facts() const;   // null when closed
+  int descriptor() const;           // the buffered descriptor, -1 when closed
+
+  Result<Receipt> read_into(Memory memory, const CallOptions& options = {}) const;
+  Result<Receipt> write_from(Memory memory, const CallOptions& options = {}) const;
+  // owner is released when the job is drained.
+  Result<Job> submit_read(Memory memory, CallOptions options = {},
+                          std::shared_ptr<void> owner = nullptr) const;
+  Result<Job> submit_write(Memory memory, CallOptions options = {},
+                           std::shared_ptr<void> owner = nullptr) const;
+  // options.offset and size_bytes do not count; all memories lie in one space.
+  Result<Receipt> read_ranges(const std::vector<RangeRequest>& ranges,
+                              const CallOptions& options = {}) const;
+  Result<Receipt> write_ranges(const std::vector<RangeRequest>& ranges,
+                               const CallOptions& options = {}) const;
+  Result<Plan> explain(Direction direction, Memory memory, const CallOptions& options = {}) const;
+  // The plan for memory that does not exist yet: size_bytes into a space.
+  Result<Plan> explain(Direction direction, SpaceKind space, std::int32_t device,
+                       std::uint64_t size_bytes, const CallOptions& options = {}) const;
+
+ private:
+  explicit File(std::shared_ptr<OpenFile> open);
+  std::shared_ptr<OpenFile> open_;
+};
+
+struct FileRequest {
+  std::string path;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> size_bytes;  // default: the memory's size
+  Memory memory;
+};
+
+// Many files in one call, one receipt. The first error stops the rest and is returned once nothing
+// is in flight.
+Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOptions& options = {},
+                          std::shared_ptr<Context> context = nullptr);
+
+// "0.1.0"; the C ABI is stable within a minor version.
+const char* version();
+
+}  // namespace straightway

@@ -1,0 +1,56 @@
+#pragma once
+// A kind of memory. Host memory needs none of this; a device space copies between pinned host
+// memory and device memory, asynchronously, on streams of its own.
+//
+// Thread rule: open_lane may be called from any thread; a Lane belongs to one thread.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "straightway/facts.hpp"
+#include "straightway/result.hpp"
+#include "straightway/route.hpp"
+
+namespace straightway::memory {
+
+// Host memory that the device reads and writes by DMA. Unpinned when destroyed, which first waits
+// for the copies that use it.
+class Pinned {
+ public:
+  virtual ~Pinned() = default;
+  virtual std::byte* data() const = 0;  // page aligned
+  virtual std::size_t size_bytes() const = 0;
+};
+
+enum class CopyState : std::uint8_t { running, done, failed };
+
+// A queue of copies to or from one device, in order.
+class Lane {
+ public:
+  virtual ~Lane() = default;  // waits for its copies
+  // Queues one copy; tickets count up from 1. read: host to device. The host side lies in pinned
+  // memory of this space.
+  virtual Result<std::uint64_t> copy(Direction direction, std::uint64_t device_address, void* host,
+                                     std::size_t size_bytes) = 0;
+  // The state of the oldest copies: returns the highest ticket that is done. An error is sticky:
+  // every later call returns it, and nothing is in flight any more.
+  virtual Result<std::uint64_t> poll() = 0;
+};
+
+class Space {
+ public:
+  virtual ~Space() = default;
+  virtual SpaceKind kind() const = 0;
+  // Which memory this is: nullopt where the pointer is not of this space (host memory). An error
+  // where it is, but not usable: freed, too small for size_bytes, of a lost device.
+  virtual Result<std::optional<MemoryRange>> find(const void* address,
+                                                  std::uint64_t size_bytes) const = 0;
+  virtual Result<std::unique_ptr<Pinned>> pin(std::int32_t device, std::size_t size_bytes) = 0;
+  virtual Result<std::unique_ptr<Lane>> open_lane(std::int32_t device) = 0;
+  // Returns when the work queued on the user's stream up to now is done (nullopt: the legacy
+  // default stream of the device). A capturing stream is an error, and no capture is disturbed.
+  virtual Result<void> wait_stream(std::int32_t device, std::optional<void*> stream) = 0;
+};
+
+}  // namespace straightway::memory

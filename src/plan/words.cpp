@@ -1,0 +1,126 @@
+// The names of the enumerations, as users and statistics write them.
+
+#include "straightway/receipt.hpp"
+#include "straightway/route.hpp"
+#include "straightway/settings.hpp"
+
+namespace straightway {
+namespace {
+
+// Looks a name up; a value outside the enumeration (hostile or newer data) is "unknown".
+template <std::size_t N, class Enum>
+const char* name(const char* const (&names)[N], Enum value) {
+  const auto i = static_cast<std::size_t>(value);
+  return i < N ? names[i] : "unknown";
+}
+
+}  // namespace
+
+const char* to_string(Direction direction) {
+  static constexpr const char* names[] = {"read", "write"};
+  return name(names, direction);
+}
+
+const char* to_string(Route route) {
+  static constexpr const char* names[] = {"nvfs",         "p2pdma", "direct-host",
+                                          "pinned-cache", "staged", "buffered"};
+  return name(names, route);
+}
+
+const char* to_string(Policy policy) {
+  static constexpr const char* names[] = {"auto", "direct", "staged"};
+  return name(names, policy);
+}
+
+const char* to_string(Cache cache) {
+  static constexpr const char* names[] = {"auto", "keep", "drop", "bypass"};
+  return name(names, cache);
+}
+
+const char* to_string(Demand demand) {
+  static constexpr const char* names[] = {"any", "observed"};
+  return name(names, demand);
+}
+
+const char* to_string(Sync sync) {
+  static constexpr const char* names[] = {"none", "data", "full"};
+  return name(names, sync);
+}
+
+const char* to_string(Door door) {
+  static constexpr const char* names[] = {"straightway", "kvikio", "cufile"};
+  return name(names, door);
+}
+
+const char* to_string(SpaceKind space) {
+  static constexpr const char* names[] = {"host", "cuda"};
+  return name(names, space);
+}
+
+const char* to_string(Origin origin) {
+  static constexpr const char* names[] = {"call", "api", "environment", "file", "default"};
+  return name(names, origin);
+}
+
+const char* to_string(CompatMode mode) {
+  static constexpr const char* names[] = {"OFF", "ON", "AUTO"};
+  return name(names, mode);
+}
+
+const char* to_string(EvidenceKind kind) {
+  static constexpr const char* names[] = {"none", "observed", "claimed"};
+  return name(names, kind);
+}
+
+const char* to_string(Witness witness) {
+  static constexpr const char* names[] = {"none", "own-copy", "thread-io", "vendor-library"};
+  return name(names, witness);
+}
+
+const char* to_string(Scope scope) {
+  static constexpr const char* names[] = {"none", "request", "process", "machine"};
+  return name(names, scope);
+}
+
+const char* to_string(Reason reason) {
+  static constexpr const char* names[] = {"none",
+                                          "host-memory",
+                                          "device-memory",
+                                          "small-request",
+                                          "policy-staged",
+                                          "policy-direct",
+                                          "cache-bypass",
+                                          "edge-block",
+                                          "residency-unknown",
+                                          "direct-available",
+                                          "compat-mode-on",
+                                          "compat-mode-auto",
+                                          "below-gds-threshold",
+                                          "front-host-memory",
+                                          "front-tasks",
+                                          "force-compat",
+                                          "allow-compat",
+                                          "cufile-host-memory",
+                                          "unaligned",
+                                          "fell-back",
+                                          "space-is-host",
+                                          "space-is-device",
+                                          "nvfs-not-loaded",
+                                          "vendor-library-absent",
+                                          "no-peer-memory",
+                                          "no-block-device",
+                                          "not-published",
+                                          "route-not-built",
+                                          "no-direct-io",
+                                          "memory-misaligned",
+                                          "request-too-small",
+                                          "not-pinned",
+                                          "not-preferred",
+                                          "policy-forbids",
+                                          "write-extends",
+                                          "no-gpu",
+                                          "refused-compat"};
+  return name(names, reason);
+}
+
+}  // namespace straightway
