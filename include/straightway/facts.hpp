@@ -1,6 +1,6 @@
 #pragma once
-// What is true of this file, this memory and this machine, as read from the system (src/os). Values;
-// planning takes them and looks at nothing else.
+// What is true of this file, this memory and this machine, as read from the system (src/os).
+// Values; planning takes them and looks at nothing else.
 
 #include <cstdint>
 #include <string>
@@ -11,8 +11,8 @@ namespace straightway {
 
 // Read at open; size_bytes is read again for each request.
 struct FileFacts {
-  std::string path;           // as the user gave it; "fd 7" where only a descriptor is known
-  std::string filesystem;     // "ext4", "tmpfs", "overlay", "nfs4", ... or "unknown"
+  std::string path;        // as the user gave it; "fd 7" where only a descriptor is known
+  std::string filesystem;  // "ext4", "tmpfs", "overlay", "nfs4", ... or "unknown"
   std::string mount_point;
   std::string device;         // "/dev/vda", or empty where there is no block device
   std::string device_driver;  // "virtio-blk", "nvme", "device-mapper", "md", "loop", ... or empty
@@ -26,18 +26,18 @@ struct FileFacts {
 // Read once per Context.
 struct MachineFacts {
   std::uint32_t page_bytes = 4096;
-  std::uint32_t cpus = 1;               // by affinity and cgroup quota
-  bool cuda_driver = false;             // libcuda.so.1 loads and cuInit succeeded
+  std::uint32_t cpus = 1;    // by affinity and cgroup quota
+  bool cuda_driver = false;  // libcuda.so.1 loads and cuInit succeeded
   std::int32_t cuda_devices = 0;
-  std::string cuda_why_not;             // "libcuda.so.1 not found", or empty
-  bool cuda_simulated = false;          // the fake driver of the tests answers
-  bool nvfs_loaded = false;             // /proc/driver/nvidia-fs
-  bool vendor_library = false;          // a libcufile.so.0 that is not ours, with all symbols
-  bool run_udev = false;                // /run/udev is a directory
+  std::string cuda_why_not;     // "libcuda.so.1 not found", or empty
+  bool cuda_simulated = false;  // the fake driver of the tests answers
+  bool nvfs_loaded = false;     // /proc/driver/nvidia-fs
+  bool vendor_library = false;  // a libcufile.so.0 that is not ours, with all symbols
+  bool run_udev = false;        // /run/udev is a directory
   bool wsl = false;
-  bool uring = false;                   // io_uring answers
-  std::string uring_why_not;            // "io_uring_setup: Operation not permitted", or empty
-  std::string kernel;                   // uname -r
+  bool uring = false;         // io_uring answers
+  std::string uring_why_not;  // "io_uring_setup: Operation not permitted", or empty
+  std::string kernel;         // uname -r
   bool operator==(const MachineFacts&) const = default;
 };
 

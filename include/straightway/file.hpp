@@ -47,9 +47,9 @@ struct CallOptions {
   std::optional<Policy> policy;
   std::optional<Cache> cache;
   std::optional<Demand> evidence;
-  bool exact = false;                  // a short read (end of file) is an error
-  Sync sync = Sync::none;              // writes only
-  std::optional<Stream> stream;        // device memory only; order after the work queued on it
+  bool exact = false;            // a short read (end of file) is an error
+  Sync sync = Sync::none;        // writes only
+  std::optional<Stream> stream;  // device memory only; order after the work queued on it
   std::optional<std::chrono::nanoseconds> deadline;  // from now; > 0
   // Called from a thread of the Context, at most every 50 ms and once at the end; must not block
   // or call back.
@@ -63,7 +63,9 @@ struct RangeRequest {
   Memory memory;
 };
 
-namespace drive { class Transfer; }
+namespace drive {
+class Transfer;
+}
 struct OpenFile;  // src/api/open_file.hpp
 
 // A submitted transfer. It owns its file (and what the caller gives as owner) until it is drained.

@@ -19,8 +19,8 @@ struct Request {
   Door door = Door::straightway;
   FileRange file;
   MemoryRange memory;
-  std::uint64_t file_size_bytes = 0;    // when it was planned; reads end there
-  bool registered = false;              // cuFile door: the buffer was registered
+  std::uint64_t file_size_bytes = 0;  // when it was planned; reads end there
+  bool registered = false;            // cuFile door: the buffer was registered
   bool operator==(const Request&) const = default;
 };
 
@@ -40,10 +40,10 @@ struct Cut {
 struct Run {
   Route route = Route::buffered;
   Reason reason = Reason::none;
-  FileRange file;                    // the payload
-  std::uint64_t segment_bytes = 0;   // a power of two
-  std::uint32_t align_bytes = 1;     // the envelope's alignment; 1: envelope = payload
-  bool direct_io = false;            // the storage side is O_DIRECT
+  FileRange file;                   // the payload
+  std::uint64_t segment_bytes = 0;  // a power of two
+  std::uint32_t align_bytes = 1;    // the envelope's alignment; 1: envelope = payload
+  bool direct_io = false;           // the storage side is O_DIRECT
   bool operator==(const Run&) const = default;
 };
 
@@ -58,7 +58,8 @@ struct PlannedSegment {
 std::uint64_t segment_count(const Run& run);
 PlannedSegment segment(const Run& run, std::uint64_t i);  // i < segment_count(run)
 
-// What the counters of the cuFile layer will show: n requests or parts, and the way each is counted.
+// What the counters of the cuFile layer will show: n requests or parts, and the way each is
+// counted.
 struct LayerCounters {
   std::uint64_t n = 0;
   std::uint64_t nvfs = 0;
@@ -70,7 +71,7 @@ struct LayerCounters {
 // The front layer's decision (KvikIO's rules). used is false at the other doors.
 struct FrontDecision {
   bool used = false;
-  bool to_cufile = false;        // else its own POSIX engine
+  bool to_cufile = false;  // else its own POSIX engine
   bool on_caller_thread = false;
   Reason reason = Reason::none;
   Cut tasks;
@@ -81,11 +82,11 @@ struct FrontDecision {
 // whole request. last differs where the last task is shorter.
 struct CufileDecision {
   bool used = false;
-  bool refused = false;          // allow_compat_mode is false and there is no direct path
+  bool refused = false;  // allow_compat_mode is false and there is no direct path
   Reason reason = Reason::none;
   Cut parts;
   Cut last_parts;
-  LayerCounters counters;        // over all requests of this plan
+  LayerCounters counters;  // over all requests of this plan
   bool operator==(const CufileDecision&) const = default;
 };
 

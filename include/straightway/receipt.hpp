@@ -66,19 +66,19 @@ struct Receipt {
   std::uint64_t file_offset = 0;  // of the first range
   std::uint64_t wanted_bytes = 0;
   std::uint64_t moved_bytes = 0;
-  bool ended_early = false;           // the file ended first ...
-  std::uint64_t end_of_file = 0;      // ... here
+  bool ended_early = false;       // the file ended first ...
+  std::uint64_t end_of_file = 0;  // ... here
   std::array<RouteShare, route_count> routes{};
   std::array<Reason, route_count> refused{};
-  std::uint32_t retries = 0;          // EINTR, EAGAIN, short transfers: pieces submitted again
-  std::uint32_t fallbacks = 0;        // segments that took another route after a listed error
-  std::int32_t fallback_code = 0;     // the first one's errno
-  bool disk_measured = false;         // whether disk_bytes was observed
-  std::uint64_t disk_bytes = 0;       // read from storage on behalf of this request
-  std::uint32_t threads = 0;          // that worked for it
-  std::uint64_t pinned_bytes = 0;     // of the ring
+  std::uint32_t retries = 0;       // EINTR, EAGAIN, short transfers: pieces submitted again
+  std::uint32_t fallbacks = 0;     // segments that took another route after a listed error
+  std::int32_t fallback_code = 0;  // the first one's errno
+  bool disk_measured = false;      // whether disk_bytes was observed
+  std::uint64_t disk_bytes = 0;    // read from storage on behalf of this request
+  std::uint32_t threads = 0;       // that worked for it
+  std::uint64_t pinned_bytes = 0;  // of the ring
   Times times;
-  LayerCounters layer;                // what the cuFile layer counted
+  LayerCounters layer;                       // what the cuFile layer counted
   std::shared_ptr<const RangeTable> ranges;  // many-range calls only
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;

@@ -13,23 +13,23 @@ namespace straightway {
 
 // What kind of failure it is. Callers branch on this; people read Error::message().
 enum class ErrorKind : std::uint8_t {
-  invalid_argument,    // the call itself is wrong: size, offset, option, memory, setting
-  not_found,           // no such file
-  wrong_file_type,     // a directory, FIFO, socket or device where a file is needed
-  permission,          // refused by the system, or by the mode that the file was opened with
-  closed,              // the file, job or context was closed
-  no_space,            // ENOSPC, EDQUOT, EFBIG
-  out_of_memory,       // host, pinned or device memory
-  too_many_files,      // EMFILE, ENFILE
-  io,                  // the system reported an I/O error
-  short_transfer,      // exact=true and the file ended first
-  route_refused,       // the policy allows only routes that are not available here
-  evidence_missing,    // evidence="observed" was demanded and nothing independent confirms
-  device,              // the GPU or its driver reported an error
-  unsupported,         // this build, machine or space cannot do it
-  cancelled,           // by the caller
-  deadline_exceeded,   // the caller's deadline passed
-  forked,              // a GPU, or a job, of the parent process was used in a forked child
+  invalid_argument,   // the call itself is wrong: size, offset, option, memory, setting
+  not_found,          // no such file
+  wrong_file_type,    // a directory, FIFO, socket or device where a file is needed
+  permission,         // refused by the system, or by the mode that the file was opened with
+  closed,             // the file, job or context was closed
+  no_space,           // ENOSPC, EDQUOT, EFBIG
+  out_of_memory,      // host, pinned or device memory
+  too_many_files,     // EMFILE, ENFILE
+  io,                 // the system reported an I/O error
+  short_transfer,     // exact=true and the file ended first
+  route_refused,      // the policy allows only routes that are not available here
+  evidence_missing,   // evidence="observed" was demanded and nothing independent confirms
+  device,             // the GPU or its driver reported an error
+  unsupported,        // this build, machine or space cannot do it
+  cancelled,          // by the caller
+  deadline_exceeded,  // the caller's deadline passed
+  forked,             // a GPU, or a job, of the parent process was used in a forked child
 };
 
 // Who reported Error::code.
@@ -39,12 +39,12 @@ enum class ErrorOrigin : std::uint8_t { straightway, system, cuda, cufile };
 struct Error {
   ErrorKind kind = ErrorKind::io;
   ErrorOrigin origin = ErrorOrigin::straightway;
-  int code = 0;  // errno, CUresult or CUfileOpError, by origin; 0 where there is none
+  int code = 0;           // errno, CUresult or CUfileOpError, by origin; 0 where there is none
   std::string attempted;  // "read 4096 bytes"
   std::string path;       // the file, or empty
   std::optional<std::uint64_t> offset;  // file offset, bytes
-  std::string why;     // "Input/output error"
-  std::string advice;  // what to do about it, or empty
+  std::string why;                      // "Input/output error"
+  std::string advice;                   // what to do about it, or empty
 
   // "cannot read 4096 bytes of 'a.bin' at offset 0: Input/output error [EIO]; check the drive"
   std::string message() const;

@@ -16,8 +16,8 @@ enum class Route : std::uint8_t {
   p2pdma,        // storage DMA into device memory whose pages the kernel publishes
   direct_host,   // storage DMA into the caller's host memory (O_DIRECT)
   pinned_cache,  // the copy engine reads page-cache pages that the user asked to keep registered
-  staged,        // through a pinned ring: pread or O_DIRECT on one side, the copy engine on the other
-  buffered,      // into host memory: the plain page-cache copy
+  staged,    // through a pinned ring: pread or O_DIRECT on one side, the copy engine on the other
+  buffered,  // into host memory: the plain page-cache copy
 };
 inline constexpr std::size_t route_count = 6;
 inline constexpr std::array<Route, route_count> all_routes = {
@@ -50,43 +50,43 @@ enum class Origin : std::uint8_t { call, api, environment, file, built_in };
 enum class Reason : std::uint8_t {
   none,
   // Chosen.
-  host_memory,           // host memory: the page-cache copy is the fastest way
-  device_memory,         // device memory and no direct route here
-  small_request,         // so small that a hand-off costs more than the copy
-  policy_staged,         // the caller asked for it
-  policy_direct,         // the caller asked for it
-  cache_bypass,          // the caller asked to keep out of the page cache
-  edge_block,            // head or tail shorter than one direct-I/O block
-  residency_unknown,     // residency not known: buffered is never wrong
-  direct_available,      // every prerequisite of the direct route is there
-  compat_mode_on,        // front layer: compat_mode is ON
-  compat_mode_auto,      // front layer: AUTO, and cuFile is not usable here
-  below_gds_threshold,   // front layer: size < gds_threshold
-  front_host_memory,     // front layer: host memory goes POSIX
-  front_tasks,           // front layer: cuFile, in tasks
-  force_compat,          // cuFile layer: force_compat_mode
-  allow_compat,          // cuFile layer: no direct path, and allow_compat_mode permits POSIX
-  cufile_host_memory,    // cuFile layer: host memory is read in one piece, by POSIX
-  unaligned,             // cuFile layer: offset or length not a multiple of 4096
-  fell_back,             // a direct attempt failed with a listed error; see the fallback's code
+  host_memory,          // host memory: the page-cache copy is the fastest way
+  device_memory,        // device memory and no direct route here
+  small_request,        // so small that a hand-off costs more than the copy
+  policy_staged,        // the caller asked for it
+  policy_direct,        // the caller asked for it
+  cache_bypass,         // the caller asked to keep out of the page cache
+  edge_block,           // head or tail shorter than one direct-I/O block
+  residency_unknown,    // residency not known: buffered is never wrong
+  direct_available,     // every prerequisite of the direct route is there
+  compat_mode_on,       // front layer: compat_mode is ON
+  compat_mode_auto,     // front layer: AUTO, and cuFile is not usable here
+  below_gds_threshold,  // front layer: size < gds_threshold
+  front_host_memory,    // front layer: host memory goes POSIX
+  front_tasks,          // front layer: cuFile, in tasks
+  force_compat,         // cuFile layer: force_compat_mode
+  allow_compat,         // cuFile layer: no direct path, and allow_compat_mode permits POSIX
+  cufile_host_memory,   // cuFile layer: host memory is read in one piece, by POSIX
+  unaligned,            // cuFile layer: offset or length not a multiple of 4096
+  fell_back,            // a direct attempt failed with a listed error; see the fallback's code
   // Refused.
-  space_is_host,         // the route moves bytes into device memory; this is host memory
-  space_is_device,       // the route moves bytes into host memory; this is device memory
-  nvfs_not_loaded,       // no /proc/driver/nvidia-fs
-  vendor_library_absent, // no libcufile.so.0 of the vendor was found
-  no_peer_memory,        // the device stack under the file takes no peer memory
-  no_block_device,       // the file system has no local block device (tmpfs, network, overlay)
-  not_published,         // the kernel publishes no pages for this device memory
-  route_not_built,       // this build has no transport for the route
-  no_direct_io,          // the file system refuses O_DIRECT
-  memory_misaligned,     // the memory's alignment does not fit the file's direct-I/O alignment
-  request_too_small,     // shorter than one direct-I/O block
-  not_pinned,            // the file's pages were not pinned by File::pin
-  not_preferred,         // possible, but slower here than the chosen one
-  policy_forbids,        // the policy rules it out
-  write_extends,         // an extending or unaligned write cannot go O_DIRECT as it is
-  no_gpu,                // no CUDA driver, or no device
-  refused_compat,        // cuFile layer: no direct path, and allow_compat_mode is false
+  space_is_host,          // the route moves bytes into device memory; this is host memory
+  space_is_device,        // the route moves bytes into host memory; this is device memory
+  nvfs_not_loaded,        // no /proc/driver/nvidia-fs
+  vendor_library_absent,  // no libcufile.so.0 of the vendor was found
+  no_peer_memory,         // the device stack under the file takes no peer memory
+  no_block_device,        // the file system has no local block device (tmpfs, network, overlay)
+  not_published,          // the kernel publishes no pages for this device memory
+  route_not_built,        // this build has no transport for the route
+  no_direct_io,           // the file system refuses O_DIRECT
+  memory_misaligned,      // the memory's alignment does not fit the file's direct-I/O alignment
+  request_too_small,      // shorter than one direct-I/O block
+  not_pinned,             // the file's pages were not pinned by File::pin
+  not_preferred,          // possible, but slower here than the chosen one
+  policy_forbids,         // the policy rules it out
+  write_extends,          // an extending or unaligned write cannot go O_DIRECT as it is
+  no_gpu,                 // no CUDA driver, or no device
+  refused_compat,         // cuFile layer: no direct path, and allow_compat_mode is false
 };
 
 const char* to_string(Direction direction);

@@ -45,13 +45,14 @@ struct CufileSettings {
 
 // Straightway's own: STRAIGHTWAY_* variables, Context options, call options.
 struct Settings {
-  Setting<Policy> policy{Policy::automatic};           // STRAIGHTWAY_POLICY
-  Setting<Cache> cache{Cache::automatic};              // STRAIGHTWAY_CACHE
-  Setting<Demand> evidence{Demand::any};               // STRAIGHTWAY_EVIDENCE
-  Setting<std::uint64_t> threads{0};                   // STRAIGHTWAY_THREADS; 0: chosen from the machine
-  Setting<std::uint64_t> pinned_bytes{std::uint64_t{64} << 20};  // STRAIGHTWAY_PINNED_BYTES, hard limit
-  Setting<bool> ledger{true};                          // STRAIGHTWAY_LEDGER: publish statistics
-  FrontSettings front;    // KVIKIO_*, count only at the KvikIO door
+  Setting<Policy> policy{Policy::automatic};  // STRAIGHTWAY_POLICY
+  Setting<Cache> cache{Cache::automatic};     // STRAIGHTWAY_CACHE
+  Setting<Demand> evidence{Demand::any};      // STRAIGHTWAY_EVIDENCE
+  Setting<std::uint64_t> threads{0};          // STRAIGHTWAY_THREADS; 0: chosen from the machine
+  Setting<std::uint64_t> pinned_bytes{std::uint64_t{64}
+                                      << 20};  // STRAIGHTWAY_PINNED_BYTES, hard limit
+  Setting<bool> ledger{true};                  // STRAIGHTWAY_LEDGER: publish statistics
+  FrontSettings front;                         // KVIKIO_*, count only at the KvikIO door
   CufileSettings cufile;  // cufile.json and CUFILE_*, count only at the cuFile door
   bool operator==(const Settings&) const = default;
 };

@@ -9,10 +9,10 @@
 namespace straightway::memory {
 
 struct CudaState {
-  bool driver = false;       // the library loads and cuInit succeeded
+  bool driver = false;  // the library loads and cuInit succeeded
   std::int32_t devices = 0;
-  bool simulated = false;    // the tests' fake driver answers
-  std::string why_not;       // one sentence part, or empty
+  bool simulated = false;  // the tests' fake driver answers
+  std::string why_not;     // one sentence part, or empty
 };
 
 // Loads the driver and calls cuInit; never fails: state says what is missing. The space is null

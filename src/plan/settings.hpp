@@ -16,8 +16,8 @@ namespace straightway::plan {
 Result<std::uint64_t> parse_size(std::string_view name, std::string_view text);
 // 0/1, true/false, yes/no, on/off in any case.
 Result<bool> parse_bool(std::string_view name, std::string_view text);
-Result<std::uint64_t> parse_count(std::string_view name, std::string_view text,
-                                  std::uint64_t least, std::uint64_t most);
+Result<std::uint64_t> parse_count(std::string_view name, std::string_view text, std::uint64_t least,
+                                  std::uint64_t most);
 Result<Policy> parse_policy(std::string_view name, std::string_view text);
 Result<Cache> parse_cache(std::string_view name, std::string_view text);
 Result<Demand> parse_demand(std::string_view name, std::string_view text);
