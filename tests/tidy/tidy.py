@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Checks what the compiler does not: sizes, names, which stage includes which, banned calls.
+
+`tidy.py` prints every finding as FILE:LINE: TEXT and exits with 1 if there is one. With
+`--compile CXX` it also compiles each installed header alone.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+COLUMNS = 100
+FUNCTION_LINES = 70
+FILE_LINES = 500
+
+BANNED_NAMES = {"core", "common", "utils", "util", "helper", "helpers", "manager", "impl", "detail",
+                "handler", "misc"}
+
+# What a stage may include besides its own headers and the installed ones. `api` wires everything;
+# nobody includes api but the edges (tools, python, tests, cufile).
+STAGE_INCLUDES: dict[str, set[str]] = {
+    "plan": set(),
+    "os": set(),
+    "memory": {"os"},
+    "receipt": {"os", "plan"},
+    "transport": {"memory", "os"},
+    "drive": {"memory", "os", "plan", "receipt", "transport"},
+    "api": {"drive", "memory", "os", "plan", "receipt", "transport"},
+    "cufile": {"api", "drive", "memory", "os", "plan", "receipt", "transport"},
+}
+
+# Sources without a test of the same name, each with the reason.
+WITHOUT_TWIN: dict[str, str] = {}
+
+# Files that may contain `catch (...)`, each with the reason.
+CATCH_ALL: dict[str, str] = {}
+
+# Files that may call something banned, each with the reason: (file, call).
+EXEMPT_CALLS: dict[tuple[str, str], str] = {}
+
+BANNED_CALLS = {
+    "abort": r"\b(?:std::)?abort\s*\(",
+    "exit": r"\b(?:std::|::)?_?exit\s*\(",
+    "printf": r"\b(?:std::)?f?printf\s*\(",
+    "cout": r"\bstd::c(?:out|err|log)\b",
+    "puts": r"\bf?puts\s*\(",
+    "getenv": r"\bgetenv\s*\(",
+}
+
+
+class Finding(NamedTuple):
+    path: str
+    line: int
+    text: str
+
+
+def tracked_files(root: Path) -> list[str]:
+    """The files that belong to the project: git's view of the tree, or all where there is none."""
+    git = subprocess.run(
+        ["git", "-c", f"safe.directory={root}", "ls-files", "--cached", "--others",
+         "--exclude-standard"],
+        cwd=root, capture_output=True, text=True, check=False)
+    if git.returncode == 0:
+        return sorted(path for path in git.stdout.splitlines() if (root / path).is_file())
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*")
+                  if path.is_file() and "build" not in path.relative_to(root).parts)
+
+
+def strip_comments(text: str) -> str:
+    """Blanks comments and string contents, keeping the line numbers."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+    def blank(match: re.Match[str]) -> str:
+        found = match.group(0)
+        if found.startswith('"'):
+            return '""'
+        return "\n" * found.count("\n")
+
+    return pattern.sub(blank, text)
+
+
+def find_lines(path: str, text: str, pattern: str, message: str) -> Iterator[Finding]:
+    for match in re.finditer(pattern, text):
+        yield Finding(path, text.count("\n", 0, match.start()) + 1, message)
+
+
+def check_sizes(path: str, text: str) -> Iterator[Finding]:
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS:
+            yield Finding(path, number, f"{len(line)} columns, {COLUMNS} are the limit")
+    if path.startswith(("src/", "include/", "tools/")) and len(lines) > FILE_LINES:
+        yield Finding(path, len(lines), f"{len(lines)} lines, {FILE_LINES} are the limit")
+
+
+def check_names(path: str, text: str) -> Iterator[Finding]:
+    parts = Path(path).parts
+    words = {word for part in parts for word in (part, *re.split(r"[_.\-]", Path(part).stem))}
+    for word in sorted(words & BANNED_NAMES):
+        yield Finding(path, 1, f"a file or folder named '{word}' says nothing about what it does")
+    for match in re.finditer(r"\b(?:class|struct)\s+(\w+)", text):
+        for word in re.findall(r"[A-Z][a-z]+", match.group(1)):
+            if word.lower() in BANNED_NAMES:
+                line = text.count("\n", 0, match.start()) + 1
+                yield Finding(path, line, f"'{match.group(1)}': no class named '{word}'")
+
+
+def check_includes(path: str, text: str) -> Iterator[Finding]:
+    stage = path.split("/")[1]
+    allowed = STAGE_INCLUDES.get(stage)
+    if allowed is None:
+        yield Finding(path, 1, f"src/{stage} is no stage that tests/tidy knows")
+        return
+    for match in re.finditer(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE):
+        target = match.group(1).split("/")[0]
+        if target not in allowed | {stage, "straightway"}:
+            line = text.count("\n", 0, match.start()) + 1
+            yield Finding(path, line, f"{stage}/ may not include {match.group(1)}")
+
+
+def check_calls(path: str, text: str) -> Iterator[Finding]:
+    for call, pattern in BANNED_CALLS.items():
+        if (path, call) in EXEMPT_CALLS or (call == "getenv" and path.startswith("src/api/")):
+            continue
+        yield from find_lines(path, text, pattern, f"a library does not call {call}")
+    if path not in CATCH_ALL:
+        yield from find_lines(path, text, r"\bcatch\s*\(\s*\.\.\.", "catch (...) hides what failed")
+
+
+def check_twins(files: list[str]) -> Iterator[Finding]:
+    present = set(files)
+    for path in files:
+        match = re.fullmatch(r"src/(\w+)/(\w+)\.cpp", path)
+        if not match or path in WITHOUT_TWIN:
+            continue
+        twin = f"tests/{match.group(1)}/{match.group(2)}_test.cpp"
+        if twin not in present:
+            yield Finding(path, 1, f"has no {twin}")
+    for path in sorted(set(WITHOUT_TWIN) - present):
+        yield Finding("tests/tidy/tidy.py", 1, f"{path} is excused, but does not exist")
+
+
+def check_installed_includes(path: str, text: str) -> Iterator[Finding]:
+    for match in re.finditer(r'^\s*#\s*include\s*(["<])([^">]+)[">]', text, re.MULTILINE):
+        line = text.count("\n", 0, match.start()) + 1
+        quoted, name = match.group(1) == '"', match.group(2)
+        if quoted and not name.startswith("straightway/"):
+            yield Finding(path, line, f"an installed header includes {name}")
+        if not quoted and not re.fullmatch(r"[a-z_]+|std\w+\.h", name):
+            yield Finding(path, line, f"<{name}> is not of the standard library")
+
+
+def check_function_lengths(root: Path, files: list[str]) -> Iterator[Finding]:
+    """By pmccabe, where it is installed: column 5 is the number of lines."""
+    if not shutil.which("pmccabe"):
+        return
+    result = subprocess.run(["pmccabe", *files], cwd=root, capture_output=True, text=True,
+                            check=False)
+    for line in result.stdout.splitlines():
+        fields = line.split("\t")
+        if len(fields) < 6:
+            continue
+        length, where, name = int(fields[4]), *fields[5].split(": ", 1)
+        if length > FUNCTION_LINES:
+            path, number = re.fullmatch(r"(.+)\((\d+)\)", where).groups()  # type: ignore[union-attr]
+            yield Finding(path, int(number), f"{name}: {length} lines, {FUNCTION_LINES} are the "
+                                             "limit")
+
+
+def check_file(path: str, text: str) -> Iterator[Finding]:
+    if Path(path).suffix not in {".cpp", ".hpp", ".h", ".c"}:
+        return
+    yield from check_sizes(path, text)
+    code = strip_comments(text)
+    yield from check_names(path, code)
+    if path.endswith((".hpp", ".h")) and "#pragma once" not in code:
+        yield Finding(path, 1, "#pragma once is missing")
+    if path.startswith("src/"):
+        yield from check_includes(path, text)
+        yield from check_calls(path, code)
+    if path.startswith("include/"):
+        yield from check_installed_includes(path, text)
+
+
+def check_headers_alone(root: Path, files: list[str], compiler: str) -> Iterator[Finding]:
+    for path in files:
+        if not path.startswith("include/"):
+            continue
+        languages = [["-x", "c++", "-std=c++20"]]
+        if path.endswith(".h"):
+            languages.append(["-x", "c", "-std=c11"])
+        for language in languages:
+            result = subprocess.run(
+                [compiler, *language, "-fsyntax-only", "-Wall", "-Wextra", "-Iinclude", "-include",
+                 path, "/dev/null"], cwd=root, capture_output=True, text=True, check=False)
+            if result.returncode != 0 or result.stderr:
+                yield Finding(path, 1, f"does not compile alone: {result.stderr[:300]}")
+
+
+def check_tree(root: Path, compiler: str | None = None, twins: bool = True) -> list[Finding]:
+    files = tracked_files(root)
+    findings: list[Finding] = []
+    for path in files:
+        if path.startswith(("src/", "include/", "tools/", "tests/", "python/", "bench/",
+                            "examples/")) and Path(path).suffix in {".cpp", ".hpp", ".h", ".c"}:
+            findings += check_file(path, (root / path).read_text(encoding="utf-8"))
+    if twins:
+        findings += check_twins(files)
+    sources = [path for path in files if path.endswith((".cpp", ".c")) and
+               path.startswith(("src/", "tools/"))]
+    findings += check_function_lengths(root, sources)
+    if compiler:
+        findings += check_headers_alone(root, files, compiler)
+    return findings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--compile", metavar="CXX", help="also compile each installed header alone")
+    parser.add_argument("--twins", action="store_true", help="also want a test for each source")
+    arguments = parser.parse_args()
+    findings = check_tree(ROOT, arguments.compile, arguments.twins)
+    for finding in findings:
+        print(f"{finding.path}:{finding.line}: {finding.text}")
+    print(f"tidy: {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
