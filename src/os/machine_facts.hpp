@@ -1,0 +1,19 @@
+#pragma once
+// The pieces of MachineFacts that take some finding.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace straightway::os {
+
+// How many CPUs the cgroup's quota allows, rounded up; nullopt where there is no quota. The
+// tightest of the group and those above it counts.
+std::optional<std::uint32_t> quota_cpus(const std::string& root);
+
+// The path of a libcufile.so.0 that is not Straightway's own, or "". Looks where the loader would,
+// as far as that can be told without loading it: what an RPATH of the program adds, and whether
+// every symbol is there, stays unknown. ld_library_path: that variable's value.
+std::string find_vendor_library(const std::string& ld_library_path, const std::string& root);
+
+}  // namespace straightway::os

@@ -1,0 +1,131 @@
+#include "os/machine_facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "os/facts.hpp"
+#include "tests/os/temp_tree.hpp"
+
+namespace straightway::os {
+namespace {
+
+TEST(MachineFacts, E2_WslString) {
+  for (const char* release : {"5.15.153.1-microsoft-standard-WSL2\n", "4.4.0-19041-Microsoft\n"}) {
+    const TempTree tree;
+    tree.write("proc/sys/kernel/osrelease", release);
+    EXPECT_TRUE(read_machine_facts(tree.root()).wsl) << release;
+  }
+  const TempTree tree;
+  tree.write("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+  const MachineFacts facts = read_machine_facts(tree.root());
+  EXPECT_FALSE(facts.wsl);
+  EXPECT_EQ(facts.kernel, "6.1.0-18-amd64");
+}
+
+TEST(MachineFacts, NvidiaFsUdevAndVendorLibraryAreSeen) {
+  const TempTree tree;
+  const MachineFacts bare = read_machine_facts(tree.root());
+  EXPECT_FALSE(bare.nvfs_loaded);
+  EXPECT_FALSE(bare.run_udev);
+  EXPECT_FALSE(bare.vendor_library);
+  tree.folder("proc/driver/nvidia-fs");
+  tree.folder("run/udev");
+  tree.write("usr/local/cuda-12.8/lib64/libcufile.so.0",
+             "\x7f"
+             "ELF and so on");
+  const MachineFacts full = read_machine_facts(tree.root());
+  EXPECT_TRUE(full.nvfs_loaded);
+  EXPECT_TRUE(full.run_udev);
+  EXPECT_TRUE(full.vendor_library);
+}
+
+TEST(MachineFacts, AFileInPlaceOfRunUdevIsNotIt) {
+  const TempTree tree;
+  tree.write("run/udev", "");
+  EXPECT_FALSE(read_machine_facts(tree.root()).run_udev);
+}
+
+TEST(MachineFacts, UringAnswersOrSaysWhyNot) {
+  const MachineFacts facts = read_machine_facts("");
+  EXPECT_NE(facts.uring, !facts.uring_why_not.empty());
+  if (facts.uring) return;
+  EXPECT_TRUE(facts.uring_why_not.starts_with("io_uring_setup: E")) << facts.uring_why_not;
+}
+
+TEST(MachineFacts, TheQuotaBoundsTheCpus) {
+  const TempTree tree;
+  tree.write("proc/self/cgroup", "0::/job\n");
+  tree.write("sys/fs/cgroup/job/cpu.max", "50000 100000\n");
+  EXPECT_EQ(read_machine_facts(tree.root()).cpus, 1U);
+  const TempTree free;
+  EXPECT_GE(read_machine_facts(free.root()).cpus, 1U);
+}
+
+TEST(QuotaCpus, UnifiedTakesTheTightestUpTheTree) {
+  const TempTree tree;
+  tree.write("proc/self/cgroup", "0::/outer/inner\n");
+  tree.write("sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
+  EXPECT_EQ(quota_cpus(tree.root()), std::nullopt);
+  tree.write("sys/fs/cgroup/outer/cpu.max", "250000 100000\n");
+  EXPECT_EQ(quota_cpus(tree.root()), 3U) << "2.5 CPUs round up";
+  tree.write("sys/fs/cgroup/outer/inner/cpu.max", "800000 100000\n");
+  EXPECT_EQ(quota_cpus(tree.root()), 3U);
+}
+
+TEST(QuotaCpus, VersionOne) {
+  const TempTree tree;
+  tree.write("proc/self/cgroup", "4:memory:/m\n3:cpu,cpuacct:/job\n0::/\n");
+  tree.write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
+  tree.write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(quota_cpus(tree.root()), std::nullopt);
+  tree.write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "400000\n");
+  EXPECT_EQ(quota_cpus(tree.root()), 4U);
+}
+
+TEST(QuotaCpus, AContainerSeesItsOwnGroupAsTheRoot) {
+  const TempTree tree;
+  tree.write("proc/self/cgroup", "0::/docker/0123\n");
+  tree.write("sys/fs/cgroup/cpu.max", "200000 100000\n");
+  EXPECT_EQ(quota_cpus(tree.root()), 2U);
+}
+
+TEST(QuotaCpus, NonsenseIsNoQuota) {
+  const TempTree tree;
+  tree.write("proc/self/cgroup", "0::/job\n:::\nx\n\n");
+  tree.write("sys/fs/cgroup/job/cpu.max", "100000 0\n");
+  EXPECT_EQ(quota_cpus(tree.root()), std::nullopt);
+}
+
+TEST(VendorLibrary, FoundInTheLoadersCache) {
+  const TempTree tree;
+  const std::string path = tree.write("opt/cuda/libcufile.so.0",
+                                      "\x7f"
+                                      "ELF");
+  const std::string cache = std::string("glibc-ld.so.cache1.1\0libcufile.so.0\0", 36) +
+                            std::string("/opt/cuda/libcufile.so.0\0", 25);
+  tree.write("etc/ld.so.cache", cache);
+  EXPECT_EQ(find_vendor_library("", tree.root()), path);
+}
+
+TEST(VendorLibrary, TheVariableComesFirst) {
+  const TempTree tree;
+  tree.write("usr/lib/x86_64-linux-gnu/libcufile.so.0",
+             "\x7f"
+             "ELF");
+  const std::string path = tree.write("mine/libcufile.so.0",
+                                      "\x7f"
+                                      "ELF");
+  EXPECT_EQ(find_vendor_library("/nowhere::/mine", tree.root()), path);
+}
+
+TEST(VendorLibrary, OursAndWhatIsNoLibraryDoNotCount) {
+  const TempTree tree;
+  tree.write("a/libcufile.so.0",
+             "\x7f"
+             "ELF ... straightway ...");
+  tree.write("b/libcufile.so.0", "a linker script");
+  tree.folder("c/libcufile.so.0");
+  EXPECT_EQ(find_vendor_library("/a:/b:/c", tree.root()), "");
+}
+
+}  // namespace
+}  // namespace straightway::os
