@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Checks what the compiler does not: sizes, names, which stage includes which, banned calls.
 
 `tidy.py` prints every finding as FILE:LINE: TEXT and exits with 1 if there is one. With

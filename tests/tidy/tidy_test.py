@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The tidy test finds what it is there to find: a small tree with one violation at a time."""
 
 import tempfile
