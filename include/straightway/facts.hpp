@@ -35,9 +35,13 @@ struct MachineFacts {
   bool vendor_library = false;  // a libcufile.so.0 that is not ours, with all symbols
   bool run_udev = false;        // /run/udev is a directory
   bool wsl = false;
+  bool p2pdma_pages = false;  // the kernel publishes pages of device memory
   bool uring = false;         // io_uring answers
   std::string uring_why_not;  // "io_uring_setup: Operation not permitted", or empty
   std::string kernel;         // uname -r
+  // Bit index(route): this build has a transport for it.
+  std::uint8_t routes_built = (1U << index(Route::direct_host)) | (1U << index(Route::staged)) |
+                              (1U << index(Route::buffered));
   bool operator==(const MachineFacts&) const = default;
 };
 

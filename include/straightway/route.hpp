@@ -87,7 +87,9 @@ enum class Reason : std::uint8_t {
   write_extends,          // an extending or unaligned write cannot go O_DIRECT as it is
   no_gpu,                 // no CUDA driver, or no device
   refused_compat,         // cuFile layer: no direct path, and allow_compat_mode is false
+  range_too_large,        // offset + size is beyond 2^63 - 1, where no file reaches
 };
+inline constexpr std::size_t reason_count = static_cast<std::size_t>(Reason::range_too_large) + 1;
 
 const char* to_string(Direction direction);
 const char* to_string(Route route);    // "direct-host", as users and statistics write it

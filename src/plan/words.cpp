@@ -1,5 +1,7 @@
 // The names of the enumerations, as users and statistics write them.
 
+#include <iterator>
+
 #include "straightway/receipt.hpp"
 #include "straightway/route.hpp"
 #include "straightway/settings.hpp"
@@ -119,7 +121,9 @@ const char* to_string(Reason reason) {
                                           "policy-forbids",
                                           "write-extends",
                                           "no-gpu",
-                                          "refused-compat"};
+                                          "refused-compat",
+                                          "range-too-large"};
+  static_assert(std::size(names) == reason_count);
   return name(names, reason);
 }
 

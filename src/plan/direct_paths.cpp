@@ -1,0 +1,65 @@
+#include "plan/direct_paths.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "plan/runs.hpp"
+
+namespace straightway::plan {
+namespace {
+
+// File systems that hand an O_DIRECT request on to their device as it is; others copy, checksum or
+// compress on the way.
+bool hands_memory_on(const FileFacts& file) {
+  return file.is_block_device || file.filesystem == "ext4" || file.filesystem == "xfs";
+}
+
+Reason device_stack_refusal(const FileFacts& file) {
+  if (file.is_network || file.device.empty()) return Reason::no_block_device;
+  if (!takes_peer_memory(file)) return Reason::no_peer_memory;
+  if (file.direct_offset_align_bytes == 0) return Reason::no_direct_io;
+  return Reason::none;
+}
+
+bool built(Route route, const MachineFacts& machine) {
+  return (machine.routes_built >> index(route) & 1U) != 0;
+}
+
+Reason nvfs_refusal(const FileFacts& file, const MachineFacts& machine) {
+  if (!machine.nvfs_loaded) return Reason::nvfs_not_loaded;
+  if (!machine.vendor_library) return Reason::vendor_library_absent;
+  if (const Reason reason = device_stack_refusal(file); reason != Reason::none) return reason;
+  return built(Route::nvfs, machine) ? Reason::none : Reason::route_not_built;
+}
+
+// Whether pages are published is looked up only by a build that could use them.
+Reason p2pdma_refusal(const FileFacts& file, const MachineFacts& machine) {
+  if (const Reason reason = device_stack_refusal(file); reason != Reason::none) return reason;
+  if (!built(Route::p2pdma, machine)) return Reason::route_not_built;
+  return machine.p2pdma_pages ? Reason::none : Reason::not_published;
+}
+
+}  // namespace
+
+bool takes_peer_memory(const FileFacts& file) {
+  return file.device_driver == "nvme" && hands_memory_on(file);
+}
+
+Reason direct_refusal(Route route, const FileFacts& file, const MachineFacts& machine) {
+  return route == Route::nvfs ? nvfs_refusal(file, machine) : p2pdma_refusal(file, machine);
+}
+
+Reason device_refusal(std::int32_t device, const MachineFacts& machine) {
+  const bool there = machine.cuda_driver && device >= 0 && device < machine.cuda_devices;
+  return there ? Reason::none : Reason::no_gpu;
+}
+
+std::uint32_t direct_block_bytes(const FileFacts& file, const MachineFacts& machine) {
+  if (file.direct_offset_align_bytes == 0) return 0;
+  const std::uint32_t page_bytes = machine.page_bytes == 0 ? 4096 : machine.page_bytes;
+  const std::uint32_t widest =
+      std::max({page_bytes, file.direct_offset_align_bytes, file.direct_memory_align_bytes});
+  return widest > direct_segment_bytes ? 0 : std::bit_ceil(widest);
+}
+
+}  // namespace straightway::plan

@@ -1,0 +1,24 @@
+#pragma once
+// Which direct routes into device memory the facts allow, and what direct I/O on a file asks for.
+
+#include <cstdint>
+
+#include "straightway/facts.hpp"
+#include "straightway/route.hpp"
+
+namespace straightway::plan {
+
+// Why nvfs or p2pdma cannot serve this file here; none: every prerequisite is there.
+Reason direct_refusal(Route route, const FileFacts& file, const MachineFacts& machine);
+
+// Why device memory cannot be reached at all: no driver, no such device; none: it can.
+Reason device_refusal(std::int32_t device, const MachineFacts& machine);
+
+// Whether the kernel's driver of a block device is known to accept device memory as a target.
+bool takes_peer_memory(const FileFacts& file);
+
+// File offsets where direct and buffered I/O may meet: multiples of the page and of what O_DIRECT
+// asks of offset and memory. A power of two; 0: no direct I/O on this file.
+std::uint32_t direct_block_bytes(const FileFacts& file, const MachineFacts& machine);
+
+}  // namespace straightway::plan
