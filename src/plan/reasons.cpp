@@ -1,0 +1,222 @@
+// The sentence for each reason, in words of the facts at hand.
+
+#include <fmt/format.h>
+
+#include "plan/direct_paths.hpp"
+#include "plan/planner.hpp"
+#include "plan/runs.hpp"
+#include "plan/units.hpp"
+
+namespace straightway::plan {
+namespace {
+
+struct Words {
+  const FileFacts& file;
+  const MachineFacts& machine;
+  const Settings& settings;
+  Route route;
+};
+
+std::string filesystem(const Words& words) {
+  const std::string& name = words.file.filesystem;
+  return name.empty() || name == "unknown" ? "this file system" : name;
+}
+
+std::string device_name(const Words& words) {
+  return words.file.device.empty() ? "the device under this file" : words.file.device;
+}
+
+std::string device_memory(const Words& words) {
+  return words.settings.cache.value == Cache::bypass
+             ? "device memory is reached through a pinned ring here, past the page cache"
+             : "device memory is reached through a pinned ring here";
+}
+
+std::string no_peer_memory(const Words& words) {
+  const std::string& driver = words.file.device_driver;
+  if (driver == "nvme") {
+    return fmt::format("{} on {} is not known to hand device memory on to its disk",
+                       filesystem(words), device_name(words));
+  }
+  if (driver == "md" || driver == "device-mapper") {
+    return fmt::format("{} is {}, a stack that is not known to take peer memory",
+                       device_name(words), driver);
+  }
+  if (driver.empty()) {
+    return fmt::format("{} has a driver that is not known to take peer memory", device_name(words));
+  }
+  return fmt::format("{} is {}, which takes no peer memory", device_name(words), driver);
+}
+
+std::string no_block_device(const Words& words) {
+  if (words.file.is_network) {
+    return fmt::format("{} is a network file system, it has no local block device",
+                       filesystem(words));
+  }
+  return fmt::format("{} has no local block device", filesystem(words));
+}
+
+std::string no_direct_io(const Words& words) {
+  if (words.file.direct_offset_align_bytes == 0) {
+    return fmt::format("{} refuses direct I/O (O_DIRECT)", filesystem(words));
+  }
+  return fmt::format(
+      "direct I/O here asks for an alignment of {} to offset and {} to memory, more "
+      "than a segment has",
+      format_bytes(words.file.direct_offset_align_bytes),
+      format_bytes(words.file.direct_memory_align_bytes));
+}
+
+std::uint64_t memory_align(const Words& words) {
+  return words.file.direct_memory_align_bytes != 0 ? words.file.direct_memory_align_bytes
+                                                   : words.file.direct_offset_align_bytes;
+}
+
+std::string no_gpu(const Words& words) {
+  if (words.machine.cuda_driver && words.machine.cuda_devices > 0) {
+    return fmt::format("there is no such device, the CUDA driver knows {}",
+                       words.machine.cuda_devices);
+  }
+  if (words.machine.cuda_driver) return "the CUDA driver finds no GPU";
+  const std::string& why = words.machine.cuda_why_not;
+  return why.empty() ? "there is no CUDA driver" : fmt::format("there is no CUDA driver ({})", why);
+}
+
+std::string compat_mode_auto(const Words& words) {
+  const std::string lead = "compat_mode is AUTO, and cuFile is not usable here: ";
+  if (!words.machine.vendor_library) return lead + "no libcufile.so.0 was found";
+  if (!words.machine.run_udev) return lead + "there is no directory /run/udev";
+  if (words.machine.wsl) return lead + "this is WSL";
+  if (words.file.direct_offset_align_bytes == 0) return lead + no_direct_io(words);
+  return lead + "it does not register this file";
+}
+
+std::string policy_forbids(const Words& words) {
+  return fmt::format("the policy {} rules it out", to_string(words.settings.policy.value));
+}
+
+std::string not_preferred(const Words& words) {
+  switch (words.route) {
+    case Route::direct_host:
+      return "possible, but it reads the disk where the page cache may do";
+    case Route::nvfs:
+    case Route::p2pdma:
+      return "possible, but not chosen unless asked for (policy=direct)";
+    default:
+      return "possible, but another route is faster here";
+  }
+}
+
+std::string chosen(Reason reason, const Words& words) {
+  const FrontSettings& front = words.settings.front;
+  switch (reason) {
+    case Reason::host_memory:
+      return "for host memory the page-cache copy is the fastest way";
+    case Reason::device_memory:
+      return device_memory(words);
+    case Reason::small_request:
+      return fmt::format("below {}, where a hand-off to other threads costs more than the copy",
+                         format_bytes(small_request_bytes));
+    case Reason::policy_staged:
+      return "the caller asked for it (policy=staged)";
+    case Reason::policy_direct:
+      return "the caller asked for it (policy=direct)";
+    case Reason::cache_bypass:
+      return "the caller asked to keep out of the page cache (cache=bypass)";
+    case Reason::edge_block:
+      return "an edge shorter than one block of direct I/O";
+    case Reason::residency_unknown:
+      return "whether the page cache has the bytes is not known, and buffered is never wrong";
+    case Reason::direct_available:
+      return "every prerequisite of the direct route is there";
+    case Reason::compat_mode_on:
+      return "compat_mode is ON, so cuFile is not used";
+    case Reason::compat_mode_auto:
+      return compat_mode_auto(words);
+    case Reason::below_gds_threshold:
+      return fmt::format("smaller than gds_threshold ({}), so POSIX on the caller's thread",
+                         format_bytes(front.gds_threshold_bytes.value));
+    case Reason::front_host_memory:
+      return "host memory goes through POSIX, whatever the settings";
+    case Reason::front_tasks:
+      return fmt::format("device memory goes to cuFile in tasks of task_size ({})",
+                         format_bytes(front.task_size_bytes.value));
+    case Reason::force_compat:
+      return "force_compat_mode is true, so everything goes through POSIX";
+    case Reason::allow_compat:
+      return "there is no direct path, and allow_compat_mode permits POSIX";
+    case Reason::cufile_host_memory:
+      return "cuFile moves host memory in one piece, through POSIX";
+    case Reason::unaligned:
+      return "no part has offset and length that are multiples of 4096";
+    case Reason::fell_back:
+      return "a direct attempt failed, and the bytes went another way";
+    default:
+      return {};
+  }
+}
+
+std::string refused(Reason reason, const Words& words) {
+  switch (reason) {
+    case Reason::space_is_host:
+      return "only for device memory, and this is host memory";
+    case Reason::space_is_device:
+      return "only for host memory, and this is device memory";
+    case Reason::nvfs_not_loaded:
+      return "nvidia-fs is not loaded (no /proc/driver/nvidia-fs)";
+    case Reason::vendor_library_absent:
+      return "no libcufile.so.0 of NVIDIA's was found";
+    case Reason::no_peer_memory:
+      return no_peer_memory(words);
+    case Reason::no_block_device:
+      return no_block_device(words);
+    case Reason::not_published:
+      return "the kernel publishes no pages for this device memory";
+    case Reason::route_not_built:
+      return fmt::format("this build of Straightway has no transport for {}",
+                         to_string(words.route));
+    case Reason::no_direct_io:
+      return no_direct_io(words);
+    case Reason::memory_misaligned:
+      return fmt::format(
+          "direct I/O would need the memory's address and the file offset to agree "
+          "modulo {}",
+          format_bytes(memory_align(words)));
+    case Reason::request_too_small:
+      return fmt::format("the request holds no whole block of direct I/O ({})",
+                         format_bytes(direct_block_bytes(words.file, words.machine)));
+    case Reason::not_pinned:
+      return "the file's pages were not pinned (File::pin)";
+    case Reason::not_preferred:
+      return not_preferred(words);
+    case Reason::policy_forbids:
+      return policy_forbids(words);
+    case Reason::write_extends:
+      return "a write that extends the file or is unaligned cannot go through O_DIRECT as it is";
+    case Reason::no_gpu:
+      return no_gpu(words);
+    case Reason::refused_compat:
+      return "there is no direct path, and allow_compat_mode is false";
+    case Reason::range_too_large:
+      return "offset plus size is beyond 2^63 - 1, where no file reaches";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string sentence(Reason reason, Route route, const FileFacts* file, const MachineFacts* machine,
+                     const Settings* settings) {
+  static const FileFacts no_file{};
+  static const MachineFacts no_machine{};
+  static const Settings no_settings{};
+  const Words words{file ? *file : no_file, machine ? *machine : no_machine,
+                    settings ? *settings : no_settings, route};
+  if (reason == Reason::none) return "no reason was recorded";
+  std::string text = chosen(reason, words);
+  if (text.empty()) text = refused(reason, words);
+  return text.empty() ? "a reason that this version does not know" : text;
+}
+
+}  // namespace straightway::plan
