@@ -1,0 +1,66 @@
+#include "os/dynamic_library.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace straightway::os {
+namespace {
+
+// The loader's last complaint; it may have none.
+std::string loader_text() {
+  const char* text = dlerror();
+  return text != nullptr ? text : "the loader gave no reason";
+}
+
+}  // namespace
+
+Result<DynamicLibrary> DynamicLibrary::open(const std::string& name) {
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return Error{.kind = ErrorKind::not_found,
+                 .attempted = "load " + name,
+                 .path = {},
+                 .offset = {},
+                 .why = loader_text(),
+                 .advice = "install it, or put its folder into LD_LIBRARY_PATH"};
+  }
+  return DynamicLibrary(name, handle);
+}
+
+void* DynamicLibrary::find(const char* symbol) const { return dlsym(handle_, symbol); }
+
+Result<void> DynamicLibrary::fill(std::span<const Symbol> symbols) const {
+  std::string missing;
+  for (const Symbol& symbol : symbols) {
+    *symbol.slot = find(symbol.name);
+    if (*symbol.slot == nullptr)
+      missing += (missing.empty() ? "" : ", ") + std::string(symbol.name);
+  }
+  if (missing.empty()) return {};
+  return Error{.kind = ErrorKind::unsupported,
+               .attempted = "use " + name_,
+               .path = {},
+               .offset = {},
+               .why = "it does not export " + missing,
+               .advice = "install a newer version of it"};
+}
+
+bool library_is_loaded(const char* soname) {
+  void* handle = dlopen(soname, RTLD_NOW | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  dlclose(handle);  // gives back only the reference that the look took
+  return true;
+}
+
+std::uint64_t libraries_loaded() {
+  std::uint64_t count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        *static_cast<std::uint64_t*>(out) = info->dlpi_adds;
+        return 1;  // the first entry tells it
+      },
+      &count);
+  return count;
+}
+
+}  // namespace straightway::os
