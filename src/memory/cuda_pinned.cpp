@@ -1,0 +1,65 @@
+#include "memory/cuda_pinned.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+namespace straightway::memory::cuda {
+namespace {
+
+Error cannot_pin(std::size_t size_bytes, ErrorKind kind, int code, std::string why,
+                 std::string advice) {
+  return Error{.kind = kind,
+               .origin = code != 0 ? ErrorOrigin::system : ErrorOrigin::straightway,
+               .code = code,
+               .attempted = "pin " + std::to_string(size_bytes) + " bytes of host memory",
+               .path = {},
+               .offset = {},
+               .why = std::move(why),
+               .advice = std::move(advice)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Pinned>> RegisteredMemory::make(std::shared_ptr<Devices> devices, int device,
+                                                       std::size_t size_bytes) {
+  if (auto parent = devices->check_fork("pin host memory"); !parent) return parent.error();
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  if (size_bytes == 0 || size_bytes > std::numeric_limits<std::ptrdiff_t>::max() - page) {
+    return cannot_pin(size_bytes, ErrorKind::invalid_argument, 0, "the size is out of range", "");
+  }
+  const std::size_t whole = (size_bytes + page - 1) / page * page;
+  void* data = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) {
+    const int code = errno;
+    return cannot_pin(size_bytes, ErrorKind::out_of_memory, code, std::strerror(code),
+                      "lower the pinned-bytes limit");
+  }
+  // Advice only: huge pages register faster, and a forked child must not share DMA targets.
+  madvise(data, whole, MADV_HUGEPAGE);
+  madvise(data, whole, MADV_DONTFORK);
+  std::unique_ptr<RegisteredMemory> memory(
+      new RegisteredMemory(devices, static_cast<std::byte*>(data), whole));
+  auto registered = devices->in_context(device, "pin host memory", [&](Context) {
+    return devices->driver().host_register(data, whole, host_register_portable);
+  });
+  if (!registered) return registered.error();
+  memory->context_ = *registered;
+  return std::unique_ptr<Pinned>(std::move(memory));
+}
+
+RegisteredMemory::~RegisteredMemory() {
+  if (devices_->forked()) return;  // neither the registration nor the mapping came along
+  if (context_ != nullptr) {
+    devices_->wait_for_streams();
+    const Scope scope(devices_->driver(), context_);
+    // Where the context is gone, so is the registration.
+    if (scope.status() == success) devices_->driver().host_unregister(data_);
+  }
+  munmap(data_, size_bytes_);
+}
+
+}  // namespace straightway::memory::cuda
