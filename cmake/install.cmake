@@ -6,9 +6,16 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/straightway)
 
 install(DIRECTORY include/straightway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT development FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
-install(TARGETS straightway_shared EXPORT straightway
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  COMPONENT development NAMELINK_COMPONENT development)
+if(SKBUILD)  # a wheel has no symbolic links, so the linker is told by a script
+  install(TARGETS straightway_shared EXPORT straightway
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_SKIP)
+  file(WRITE ${CMAKE_BINARY_DIR}/namelink/libstraightway.so "INPUT(libstraightway.so.0)\n")
+  install(FILES ${CMAKE_BINARY_DIR}/namelink/libstraightway.so
+    DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+else()
+  install(TARGETS straightway_shared EXPORT straightway
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+endif()
 install(EXPORT straightway NAMESPACE straightway:: FILE straightway-targets.cmake
   DESTINATION ${package_dir} COMPONENT development)
 install(FILES ${CMAKE_BINARY_DIR}/src/libstraightway.a DESTINATION ${CMAKE_INSTALL_LIBDIR}
