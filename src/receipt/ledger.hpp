@@ -23,14 +23,17 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // From any thread, wait-free, no allocation.
+  // From any thread, wait-free, no allocation. In a forked child: nothing happens, since these are
+  // the parent's figures.
   void add(const Receipt& receipt) noexcept;
   void add_error(Direction direction) noexcept;
 
  private:
-  Ledger(int fd, LedgerLayout* layout) : fd_(fd), layout_(layout) {}
+  Ledger(int fd, LedgerLayout* layout, std::uint64_t* alive)
+      : fd_(fd), layout_(layout), alive_(alive) {}
   int fd_;
   LedgerLayout* layout_;
+  std::uint64_t* alive_;  // 1; the kernel makes it 0 in a forked child, which then counts nothing
 };
 
 inline constexpr std::size_t size_class_count = 8;  // <4K, <64K, <1M, <16M, <256M, <4G, <64G, more
@@ -45,8 +48,8 @@ struct LedgerSnapshot {
   };
   std::int64_t pid = 0;
   std::string program;
-  std::uint64_t started_ns = 0;  // CLOCK_REALTIME
-  std::array<std::array<std::uint64_t, 2>, route_count> bytes{};     // by route, direction
+  std::uint64_t started_ns = 0;                                   // CLOCK_REALTIME
+  std::array<std::array<std::uint64_t, 2>, route_count> bytes{};  // by route, direction
   std::array<std::array<std::uint64_t, 2>, route_count> segments{};
   std::array<std::array<Cell, 2>, size_class_count> sizes{};
   std::array<std::array<std::uint64_t, 2>, latency_class_count> latencies{};
@@ -57,8 +60,9 @@ struct LedgerSnapshot {
   LayerCounters layer;
 };
 
-// Of one process; ErrorKind::not_found where it has no ledger (or is gone), permission where it is
-// another user's, unsupported where its layout is of another version.
+// Of one process, all its ledgers added up. ErrorKind::not_found where it has none (or is gone),
+// permission where it is another user's, unsupported where its layout is of another version,
+// wrong_file_type where it only pretends to be one.
 Result<LedgerSnapshot> read_ledger(std::int64_t pid);
 // The processes of this user that have one.
 std::vector<std::int64_t> find_ledgers();
