@@ -16,25 +16,28 @@ namespace {
 
 using plan::format_bytes;
 
-// One row under the headline. amount is empty where there is none.
+// One row under the headline. amount is empty where there is none; a loose row has a long label and
+// stands outside the columns.
 struct Line {
   std::string label;
   std::string amount;
   std::string text;
+  bool loose = false;
 };
 
 std::string render(const std::string& headline, const std::vector<Line>& lines) {
   std::size_t label_width = 0;
   std::size_t amount_width = 0;
   for (const Line& line : lines) {
-    label_width = std::max(label_width, line.label.size());
+    if (!line.loose) label_width = std::max(label_width, line.label.size());
     amount_width = std::max(amount_width, line.amount.size());
   }
+  const char* gap = amount_width == 0 ? "" : "  ";
   std::string text = headline + '\n';
   for (const Line& line : lines) {
-    const std::string_view gap = amount_width == 0 ? "" : "  ";
-    text += fmt::format("  {:<{}}{}{:>{}}  {}\n", line.label, label_width, gap, line.amount,
-                        amount_width, line.text);
+    text += line.loose ? fmt::format("  {}: {}\n", line.label, line.text)
+                       : fmt::format("  {:<{}}{}{:>{}}  {}\n", line.label, label_width, gap,
+                                     line.amount, amount_width, line.text);
   }
   return text;
 }
@@ -122,9 +125,9 @@ void add_cufile(std::vector<Line>& lines, const Plan& plan) {
                                count.posix)});
 }
 
+// The storage side of a run.
 const char* storage_side(const Run& run) {
-  if (run.direct_io) return "direct I/O";
-  return "through the page cache";
+  return run.direct_io ? "direct I/O" : "through the page cache";
 }
 
 void add_runs(std::vector<Line>& lines, const Plan& plan) {
@@ -149,21 +152,23 @@ void add_end_of_file(std::vector<Line>& lines, const Plan& plan) {
                    fmt::format("will be missing: the file ends at {}", request.file_size_bytes)});
 }
 
-// Routes that share a sentence share a line.
+// Routes that share a sentence share a line, below those that have one of their own.
 void add_refusals(std::vector<Line>& lines, const Plan& plan) {
-  const std::size_t first = lines.size();
+  std::vector<Line> refusals;
   for (const Route route : all_routes) {
     const Reason reason = plan.refused[index(route)];
     if (reason == Reason::none) continue;
     const std::string text = why(plan, reason, route);
-    const auto same = std::find_if(lines.begin() + static_cast<std::ptrdiff_t>(first), lines.end(),
-                                   [&](const Line& line) { return line.text == text; });
-    if (same != lines.end()) {
+    const auto same = std::ranges::find(refusals, text, &Line::text);
+    if (same != refusals.end()) {
       same->label += fmt::format(", {}", to_string(route));
+      same->loose = true;
     } else {
-      lines.push_back({fmt::format("not {}", to_string(route)), "", text});
+      refusals.push_back({fmt::format("not {}", to_string(route)), "", text});
     }
   }
+  std::ranges::stable_partition(refusals, [](const Line& line) { return !line.loose; });
+  lines.insert(lines.end(), refusals.begin(), refusals.end());
 }
 
 class SettingsLine {
