@@ -55,11 +55,13 @@ Reason device_refusal(std::int32_t device, const MachineFacts& machine) {
 }
 
 std::uint32_t direct_block_bytes(const FileFacts& file, const MachineFacts& machine) {
-  if (file.direct_offset_align_bytes == 0) return 0;
+  const std::uint32_t offset_align = file.direct_offset_align_bytes;
+  const std::uint32_t memory_align = std::max(1U, file.direct_memory_align_bytes);
   const std::uint32_t page_bytes = machine.page_bytes == 0 ? 4096 : machine.page_bytes;
-  const std::uint32_t widest =
-      std::max({page_bytes, file.direct_offset_align_bytes, file.direct_memory_align_bytes});
-  return widest > direct_segment_bytes ? 0 : std::bit_ceil(widest);
+  const std::uint32_t widest = std::max({page_bytes, offset_align, memory_align});
+  const bool powers_of_two = std::has_single_bit(offset_align) &&
+                             std::has_single_bit(memory_align) && std::has_single_bit(page_bytes);
+  return powers_of_two && widest <= direct_segment_bytes ? widest : 0;
 }
 
 }  // namespace straightway::plan

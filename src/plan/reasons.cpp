@@ -26,12 +26,6 @@ std::string device_name(const Words& words) {
   return words.file.device.empty() ? "the device under this file" : words.file.device;
 }
 
-std::string device_memory(const Words& words) {
-  return words.settings.cache.value == Cache::bypass
-             ? "device memory is reached through a pinned ring here, past the page cache"
-             : "device memory is reached through a pinned ring here";
-}
-
 std::string no_peer_memory(const Words& words) {
   const std::string& driver = words.file.device_driver;
   if (driver == "nvme") {
@@ -61,8 +55,8 @@ std::string no_direct_io(const Words& words) {
     return fmt::format("{} refuses direct I/O (O_DIRECT)", filesystem(words));
   }
   return fmt::format(
-      "direct I/O here asks for an alignment of {} to offset and {} to memory, more "
-      "than a segment has",
+      "direct I/O here asks for an alignment of {} to offset and {} to memory, "
+      "which no segment has",
       format_bytes(words.file.direct_offset_align_bytes),
       format_bytes(words.file.direct_memory_align_bytes));
 }
@@ -98,7 +92,7 @@ std::string policy_forbids(const Words& words) {
 std::string not_preferred(const Words& words) {
   switch (words.route) {
     case Route::direct_host:
-      return "possible, but it reads the disk where the page cache may do";
+      return "possible, but it reads the disk even where the page cache has the bytes";
     case Route::nvfs:
     case Route::p2pdma:
       return "possible, but not chosen unless asked for (policy=direct)";
@@ -113,7 +107,7 @@ std::string chosen(Reason reason, const Words& words) {
     case Reason::host_memory:
       return "for host memory the page-cache copy is the fastest way";
     case Reason::device_memory:
-      return device_memory(words);
+      return "device memory is reached through a pinned ring here";
     case Reason::small_request:
       return fmt::format("below {}, where a hand-off to other threads costs more than the copy",
                          format_bytes(small_request_bytes));
