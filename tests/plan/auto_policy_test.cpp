@@ -1,0 +1,307 @@
+// Straightway's own door: which route each situation gets, and why.
+#include <gtest/gtest.h>
+
+#include "plan/planner.hpp"
+#include "tests/plan/plan_scenes.hpp"
+
+namespace straightway::plan {
+namespace {
+
+constexpr std::uint64_t KiB = 1024;
+constexpr std::uint64_t MiB = 1024 * KiB;
+
+Reason refusal(const Plan& plan, Route route) { return plan.refused[index(route)]; }
+
+// A file of four pages, and 4096 + 100 bytes from its second one.
+Scene second_page(Scene scene) {
+  scene.request.file_size_bytes = 4 * 4096;
+  scene.resize(4096 + 100);
+  scene.request.file.offset = 4096;
+  scene.settings.cache.value = Cache::bypass;
+  return scene;
+}
+
+TEST(AutoPolicy, HostMemoryIsBuffered) {
+  const Plan plan = host_scene().plan();
+  ASSERT_EQ(plan.run_count, 1);
+  EXPECT_EQ(plan.runs[0],
+            (straightway::Run{Route::buffered, Reason::host_memory, {0, 1024 * MiB}, MiB}));
+  EXPECT_EQ(segment_count(plan.runs[0]), 1024U);
+  EXPECT_EQ(refusal(plan, Route::direct_host), Reason::not_preferred);
+  EXPECT_EQ(refusal(plan, Route::staged), Reason::space_is_host);
+}
+
+TEST(AutoPolicy, SmallRequestsSaySo) {
+  Scene scene = host_scene();
+  scene.resize(256 * KiB - 1);
+  EXPECT_EQ(scene.plan().runs[0].reason, Reason::small_request);
+  scene.resize(256 * KiB);
+  EXPECT_EQ(scene.plan().runs[0].reason, Reason::host_memory);
+}
+
+TEST(AutoPolicy, SegmentsEndAtAbsoluteMultiples) {
+  Scene scene = host_scene();
+  scene.request.file.offset = MiB - 100;
+  scene.resize(MiB + 200);
+  const straightway::Run run = scene.plan().runs[0];
+  ASSERT_EQ(segment_count(run), 3U);
+  EXPECT_EQ(segment(run, 0).payload, (FileRange{MiB - 100, 100}));
+  EXPECT_EQ(segment(run, 1).payload, (FileRange{MiB, MiB}));
+  EXPECT_EQ(segment(run, 2).payload, (FileRange{2 * MiB, 100}));
+}
+
+TEST(AutoPolicy, A1_TailOfADirectTransferStartsAtItsAbsoluteOffset) {
+  for (const Direction direction : {Direction::read, Direction::write}) {
+    Scene scene = second_page(host_scene());
+    scene.request.direction = direction;
+    const Plan plan = scene.plan();
+    ASSERT_EQ(plan.run_count, 2);
+    EXPECT_EQ(plan.runs[0].route, Route::direct_host);
+    EXPECT_EQ(plan.runs[0].file, (FileRange{4096, 4096}));
+    EXPECT_TRUE(plan.runs[0].direct_io);
+    EXPECT_EQ(plan.runs[1].route, Route::buffered);
+    EXPECT_EQ(plan.runs[1].reason, Reason::edge_block);
+    EXPECT_EQ(plan.runs[1].file, (FileRange{8192, 100}));
+    EXPECT_FALSE(plan.runs[1].direct_io);
+  }
+}
+
+TEST(AutoPolicy, A1_StagedReadsWidenTheEnvelopeAndWritesDoNot) {
+  Scene scene = second_page(device_scene());
+  Plan plan = scene.plan();
+  ASSERT_EQ(plan.run_count, 1);
+  EXPECT_EQ(segment(plan.runs[0], 0), (PlannedSegment{{4096, 4196}, {4096, 8192}}));
+  scene.request.direction = Direction::write;
+  plan = scene.plan();
+  ASSERT_EQ(plan.run_count, 2);
+  EXPECT_EQ(segment(plan.runs[0], 0), (PlannedSegment{{4096, 4096}, {4096, 4096}}));
+  EXPECT_TRUE(plan.runs[0].direct_io);
+  EXPECT_EQ(segment(plan.runs[1], 0), (PlannedSegment{{8192, 100}, {8192, 100}}));
+  EXPECT_FALSE(plan.runs[1].direct_io);
+}
+
+TEST(AutoPolicy, A4_NothingIsPlannedForNothing) {
+  for (Scene scene : {host_scene(), device_scene()}) {
+    for (const Door door : {Door::straightway, Door::kvikio, Door::cufile}) {
+      for (const std::uint64_t offset : {std::uint64_t{0}, 4 * KiB, 9 * MiB, ~std::uint64_t{0}}) {
+        scene.request.door = door;
+        scene.request.file_size_bytes = 4 * KiB;
+        scene.request.file.offset = offset;
+        scene.resize(0);
+        const Plan plan = scene.plan();
+        EXPECT_EQ(plan.run_count, 0);
+        EXPECT_EQ(plan.failure, Reason::none);
+        EXPECT_EQ(plan.cufile.counters, LayerCounters{});
+      }
+    }
+  }
+}
+
+TEST(AutoPolicy, ReadsEndWithTheFileAndWritesDoNot) {
+  Scene scene = host_scene();
+  scene.request.file_size_bytes = 3 * MiB + 5;
+  scene.request.file.offset = MiB;
+  EXPECT_EQ(scene.plan().runs[0].file, (FileRange{MiB, 2 * MiB + 5}));
+  EXPECT_EQ(scene.plan().request.file.size_bytes, 1024 * MiB);
+  scene.request.direction = Direction::write;
+  EXPECT_EQ(scene.plan().runs[0].file.size_bytes, 1024 * MiB);
+  scene.request.direction = Direction::read;
+  scene.request.file.offset = 4 * MiB;
+  EXPECT_EQ(scene.plan().run_count, 0);
+}
+
+TEST(AutoPolicy, A10_CutsFollowTheProbedAlignment) {
+  for (const std::uint32_t align : {512U, 4096U, 65536U}) {
+    Scene scene = host_scene();
+    scene.file.direct_offset_align_bytes = align;
+    scene.settings.policy.value = Policy::direct;
+    scene.request.file.offset = 1000;
+    scene.request.memory.address += 1000;
+    scene.resize(MiB);
+    const std::uint64_t block = std::max(align, 4096U);
+    const Plan plan = scene.plan();
+    ASSERT_EQ(plan.run_count, 3);
+    EXPECT_EQ(plan.runs[0].file, (FileRange{1000, block - 1000}));
+    EXPECT_EQ(plan.runs[1].file, (FileRange{block, MiB - block}));
+    EXPECT_EQ(plan.runs[1].align_bytes, block);
+    EXPECT_EQ(plan.runs[2].file, (FileRange{MiB, 1000}));
+  }
+}
+
+TEST(AutoPolicy, A10_SixtyFourKibibytePagesCount) {
+  Scene scene = host_scene();
+  scene.machine.page_bytes = 65536;
+  scene.settings.policy.value = Policy::direct;
+  scene.request.file.offset = 4096;
+  scene.request.memory.address += 4096;
+  scene.resize(MiB);
+  EXPECT_EQ(scene.plan().runs[1].file, (FileRange{65536, MiB - 65536}));
+}
+
+TEST(AutoPolicy, A16_RangesBeyondAnyFileAreRefusedOrClipped) {
+  for (Scene scene : {host_scene(), device_scene()}) {
+    for (const std::uint64_t size : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+      scene.request.file.offset = 4096;
+      scene.resize(size);
+      scene.request.direction = Direction::write;
+      Plan plan = scene.plan();
+      EXPECT_EQ(plan.failure, Reason::range_too_large);
+      EXPECT_EQ(plan.run_count, 0);
+      scene.request.direction = Direction::read;
+      plan = scene.plan();
+      EXPECT_EQ(plan.runs[0].file, (FileRange{4096, (std::uint64_t{1} << 63) - 1 - 4096}));
+      EXPECT_EQ(segment_count(plan.runs[0]), (std::uint64_t{1} << 43));
+    }
+  }
+}
+
+TEST(AutoPolicy, DirectToHostNeedsFittingMemory) {
+  Scene scene = host_scene();
+  scene.settings.policy.value = Policy::direct;
+  scene.file.direct_memory_align_bytes = 512;
+  scene.request.memory.address += 1;
+  Plan plan = scene.plan();
+  EXPECT_EQ(plan.failure, Reason::memory_misaligned);
+  EXPECT_EQ(refusal(plan, Route::direct_host), Reason::memory_misaligned);
+  EXPECT_EQ(refusal(plan, Route::buffered), Reason::policy_forbids);
+  scene.request.file.offset = 1;  // address and offset agree again
+  EXPECT_EQ(scene.plan().failure, Reason::none);
+  EXPECT_EQ(scene.plan().runs[0].file, (FileRange{1, 4095}));
+  scene.request.file.offset = 0;
+  scene.settings.policy.value = Policy::automatic;
+  scene.settings.cache.value = Cache::bypass;
+  plan = scene.plan();
+  EXPECT_EQ(plan.runs[0].route, Route::buffered);
+  EXPECT_EQ(refusal(plan, Route::direct_host), Reason::memory_misaligned);
+}
+
+TEST(AutoPolicy, DirectRefusesWhatHoldsNoBlock) {
+  Scene scene = host_scene();
+  scene.settings.policy.value = Policy::direct;
+  scene.file.direct_memory_align_bytes = 512;
+  scene.request.file.offset = 100;
+  scene.resize(8000);  // ends at 8100, no whole page
+  EXPECT_EQ(scene.plan().failure, Reason::request_too_small);
+  scene.resize(8092);
+  EXPECT_EQ(scene.plan().failure, Reason::memory_misaligned);
+  scene.request.memory.address += 100;
+  EXPECT_EQ(scene.plan().run_count, 2);
+}
+
+TEST(AutoPolicy, E14_WithoutDirectIoTheReadIsBufferedAndSaysWhy) {
+  Scene scene = host_scene();
+  scene.file.direct_offset_align_bytes = 0;
+  scene.settings.cache.value = Cache::bypass;
+  Plan plan = scene.plan();
+  EXPECT_EQ(plan.runs[0].route, Route::buffered);
+  EXPECT_EQ(refusal(plan, Route::direct_host), Reason::no_direct_io);
+  scene.settings.policy.value = Policy::direct;
+  EXPECT_EQ(scene.plan().failure, Reason::no_direct_io);
+  scene = device_scene();
+  scene.file.direct_offset_align_bytes = 0;
+  scene.settings.cache.value = Cache::bypass;
+  plan = scene.plan();
+  EXPECT_EQ(plan.runs[0].route, Route::staged);
+  EXPECT_FALSE(plan.runs[0].direct_io);
+}
+
+TEST(AutoPolicy, StagedForbidsDirectToHost) {
+  Scene scene = host_scene();
+  scene.settings.policy.value = Policy::staged;
+  scene.settings.cache.value = Cache::bypass;
+  const Plan plan = scene.plan();
+  EXPECT_EQ(plan.runs[0].route, Route::buffered);
+  EXPECT_EQ(plan.runs[0].reason, Reason::policy_staged);
+  EXPECT_EQ(refusal(plan, Route::direct_host), Reason::policy_forbids);
+}
+
+TEST(AutoPolicy, DeviceMemoryIsStaged) {
+  const Plan plan = device_scene().plan();
+  EXPECT_EQ(plan.runs[0],
+            (straightway::Run{Route::staged, Reason::device_memory, {0, 1024 * MiB}, MiB}));
+  EXPECT_EQ(refusal(plan, Route::nvfs), Reason::nvfs_not_loaded);
+  EXPECT_EQ(refusal(plan, Route::p2pdma), Reason::no_peer_memory);
+  EXPECT_EQ(refusal(plan, Route::pinned_cache), Reason::not_pinned);
+  EXPECT_EQ(refusal(plan, Route::buffered), Reason::space_is_device);
+}
+
+TEST(AutoPolicy, PiecesFitASmallRing) {
+  Scene scene = device_scene();
+  scene.settings.pinned_bytes.value = 300 * KiB;
+  EXPECT_EQ(scene.plan().runs[0].segment_bytes, 256 * KiB);
+}
+
+TEST(AutoPolicy, DirectToADeviceFailsWithThePreciseReason) {
+  const auto reasons = [](auto change) {
+    Scene scene = direct_scene();
+    scene.machine.routes_built = MachineFacts{}.routes_built;
+    scene.settings.policy.value = Policy::direct;
+    change(scene);
+    const Plan plan = scene.plan();
+    EXPECT_EQ(plan.run_count, 0);
+    EXPECT_EQ(plan.failure, plan.refused[index(Route::nvfs)]);
+    EXPECT_EQ(plan.refused[index(Route::staged)], Reason::policy_forbids);
+    return std::pair{plan.refused[index(Route::nvfs)], plan.refused[index(Route::p2pdma)]};
+  };
+  using Both = std::pair<Reason, Reason>;
+  EXPECT_EQ(reasons([](Scene&) {}), Both(Reason::route_not_built, Reason::route_not_built));
+  EXPECT_EQ(reasons([](Scene& scene) { scene.machine.nvfs_loaded = false; }),
+            Both(Reason::nvfs_not_loaded, Reason::route_not_built));
+  EXPECT_EQ(reasons([](Scene& scene) { scene.machine.vendor_library = false; }),
+            Both(Reason::vendor_library_absent, Reason::route_not_built));
+  EXPECT_EQ(reasons([](Scene& scene) { scene.file.device_driver = "virtio-blk"; }),
+            Both(Reason::no_peer_memory, Reason::no_peer_memory));
+  EXPECT_EQ(reasons([](Scene& scene) { scene.file.device.clear(); }),
+            Both(Reason::no_block_device, Reason::no_block_device));
+  EXPECT_EQ(reasons([](Scene& scene) { scene.file.is_network = true; }),
+            Both(Reason::no_block_device, Reason::no_block_device));
+}
+
+TEST(AutoPolicy, DirectToADeviceTakesTheRouteThatIsThere) {
+  Scene scene = direct_scene();
+  scene.settings.policy.value = Policy::direct;
+  scene.request.file.offset = 100;
+  const Plan plan = scene.plan();
+  ASSERT_EQ(plan.run_count, 3);
+  EXPECT_EQ(plan.runs[0].route, Route::staged);
+  EXPECT_EQ(plan.runs[0].reason, Reason::edge_block);
+  EXPECT_EQ(plan.runs[1].route, Route::nvfs);
+  EXPECT_EQ(plan.runs[1].file, (FileRange{4096, 1024 * MiB - 4096}));
+  EXPECT_EQ(plan.runs[2].file, (FileRange{1024 * MiB, 100}));
+}
+
+TEST(AutoPolicy, DeviceMemoryNeedsADevice) {
+  Scene scene = device_scene();
+  scene.machine.cuda_driver = false;
+  scene.machine.cuda_devices = 0;
+  for (const Door door : {Door::straightway, Door::kvikio, Door::cufile}) {
+    scene.request.door = door;
+    EXPECT_EQ(scene.plan().failure, Reason::no_gpu);
+    EXPECT_EQ(refusal(scene.plan(), Route::staged), Reason::no_gpu);
+  }
+  scene = device_scene();
+  scene.request.memory.device = 1;
+  EXPECT_EQ(scene.plan().failure, Reason::no_gpu);
+}
+
+TEST(MakePlan, WorksWithoutFactsAndSettings) {
+  Request request;
+  request.file.size_bytes = 4096;
+  const Plan plan = make_plan(request, {}, nullptr);
+  EXPECT_EQ(plan.runs[0].route, Route::buffered);
+  EXPECT_EQ(plan.refused[index(Route::direct_host)], Reason::no_direct_io);
+}
+
+TEST(MakePlan, PlansAreComparedByValue) {
+  const Scene scene = device_scene();
+  EXPECT_EQ(scene.plan(), scene.plan());
+  Scene other = scene;
+  other.machine.kernel = "6.1";
+  EXPECT_FALSE(scene.plan() == other.plan());
+  Plan without = scene.plan();
+  without.file = nullptr;
+  EXPECT_FALSE(scene.plan() == without);
+}
+
+}  // namespace
+}  // namespace straightway::plan
