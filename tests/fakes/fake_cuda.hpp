@@ -74,9 +74,10 @@ class FakeCuda {
     if (library == nullptr || dlsym(library, "straightway_fake_cuda") == nullptr) {
       throw std::runtime_error("the first libcuda.so.1 of LD_LIBRARY_PATH is not the fake");
     }
-#define FAKE_CUDA_FILL(member, ...)                                                 \
-  member = reinterpret_cast<std::add_pointer_t<__VA_ARGS__>>(dlsym(library, "fake_" \
-                                                                            "cuda_" #member));
+#define FAKE_CUDA_FILL(member, ...)                                         \
+  member = reinterpret_cast<std::add_pointer_t<__VA_ARGS__>>(dlsym(library, \
+                                                                   "fake_"  \
+                                                                   "cuda_" #member));
     FAKE_CUDA_CONTROLS(FAKE_CUDA_FILL)
 #undef FAKE_CUDA_FILL
 #define FAKE_CUDA_FILL(member, symbol, ...) \

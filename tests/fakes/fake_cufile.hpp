@@ -1,0 +1,105 @@
+#pragma once
+// The vendor's cuFile library as a stand-in that is told what to answer: a libcufile.so.0 with all
+// symbols that its users look up. Reads and writes move bytes by pread and pwrite, to host memory
+// or to the simulated GPU's. Environment: FAKE_CUFILE_REGISTER (what cuFileHandleRegister answers),
+// FAKE_CUFILE_DIRECT (1: transfers are counted as direct), FAKE_CUFILE_VERSION (1150),
+// FAKE_CUFILE_WSL (1: dies in cuFileDriverOpen, as the real one does there).
+
+#include <dlfcn.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace straightway::fakes {
+
+// The ABI of cufile.h, in declarations of our own.
+struct CufileError {
+  int code;  // CUfileOpError: 0, or 5001 and up
+  int cuda_code;
+};
+struct CufileDescriptor {
+  int type;  // 1: a file descriptor
+  union {
+    int fd;
+    void* handle;
+  };
+  const void* operations;
+};
+struct CufileProperties {
+  unsigned major_version, minor_version;  // of nvidia-fs; 0.0: it is not there
+  std::size_t poll_threshold_kib, max_direct_io_kib;
+  unsigned status_flags, control_flags;
+  unsigned features, max_device_cache_kib, per_buffer_cache_kib, max_pinned_kib;
+  unsigned max_batch_io, max_batch_timeout_ms;
+};
+struct CufileBatchRequest {
+  int mode;
+  void* memory;
+  off_t file_offset, memory_offset;
+  std::size_t size;
+  void* file;
+  int opcode;  // 0 read, 1 write
+  void* cookie;
+};
+struct CufileBatchEvent {
+  void* cookie;
+  int status;  // 0x10 complete, 0x40 failed
+  std::size_t result;
+};
+static_assert(sizeof(CufileError) == 8 && sizeof(CufileDescriptor) == 24);
+static_assert(sizeof(CufileProperties) == 56 && sizeof(CufileBatchRequest) == 64);
+static_assert(sizeof(CufileBatchEvent) == 24);
+
+}  // namespace straightway::fakes
+
+// Name (after fake_cufile_) and signature.
+#define FAKE_CUFILE_CONTROLS(X)                                                             \
+  /* What cuFileHandleRegister answers from now on: 0, 5027, 5008, ... */                   \
+  X(answer_register, void(int code))                                                        \
+  /* Whether transfers go directly (counted as nvfs), or are only registered (posix). */    \
+  X(direct, void(int on))                                                                   \
+  /* The next `count` transfers answer `result`: -5xxx, or -1 with this errno, or short. */ \
+  X(next_transfers, void(int count, ssize_t result, int errno_code))                        \
+  X(heal, void())                                                                           \
+  /* What happened so far. */                                                               \
+  X(nvfs, std::uint64_t())                                                                  \
+  X(posix, std::uint64_t())                                                                 \
+  /* What lives now. */                                                                     \
+  X(handles, std::uint64_t())                                                               \
+  X(buffers, std::uint64_t())                                                               \
+  X(open_count, std::uint64_t())
+
+namespace straightway::fakes {
+
+// The controls, found in the library of this path.
+class FakeCufile {
+ public:
+  explicit FakeCufile(const std::string& path)
+      : library_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (library_ == nullptr || dlsym(library_, "straightway_fake_cufile") == nullptr) {
+      throw std::runtime_error(path + " is not the fake");
+    }
+#define FAKE_CUFILE_FILL(member, ...) \
+  member = find<std::add_pointer_t<__VA_ARGS__>>("fake_cufile_" #member);
+    FAKE_CUFILE_CONTROLS(FAKE_CUFILE_FILL)
+#undef FAKE_CUFILE_FILL
+  }
+
+  template <class F>
+  F find(const char* symbol) const {
+    return reinterpret_cast<F>(dlsym(library_, symbol));
+  }
+
+#define FAKE_CUFILE_MEMBER(member, ...) std::add_pointer_t<__VA_ARGS__> member = nullptr;
+  FAKE_CUFILE_CONTROLS(FAKE_CUFILE_MEMBER)
+#undef FAKE_CUFILE_MEMBER
+
+ private:
+  void* library_;
+};
+
+}  // namespace straightway::fakes
