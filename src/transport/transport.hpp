@@ -34,8 +34,8 @@ struct Attachment {
 struct Segment {
   std::uint64_t cookie = 0;  // comes back on the completion
   Direction direction = Direction::read;
-  bool direct_io = false;    // use the O_DIRECT descriptor
-  std::uint64_t file = 0;    // Attachment::token or, if direct_io, direct_token
+  bool direct_io = false;  // use the O_DIRECT descriptor
+  std::uint64_t file = 0;  // Attachment::token or, if direct_io, direct_token
   std::uint64_t address = 0;
   std::uint64_t file_offset = 0;  // payload
   std::uint64_t size_bytes = 0;   // payload, > 0
@@ -45,8 +45,11 @@ struct Segment {
 
 struct Completion {
   std::uint64_t cookie = 0;
-  std::int64_t result = 0;  // payload bytes moved (short is allowed, 0 on read: end of file), or -errno
-  ErrorOrigin origin = ErrorOrigin::system;  // of a negative result; cuda: -CUresult
+  // Payload bytes moved (fewer are allowed; 0 of a read: end of file), or -errno. Where error is
+  // set it says more than the errno can (a GPU's error), and result is negative.
+  std::int64_t result = 0;
+  std::shared_ptr<const Error> error;
+  std::int64_t disk_bytes = -1;  // the storage was made to read this much for it; -1: not measured
 };
 
 struct Capabilities {
@@ -55,10 +58,12 @@ struct Capabilities {
   bool reads = true;
   bool writes = true;
   std::uint64_t largest_segment_bytes = 0;
-  std::uint32_t depth = 0;        // segments in flight at most
-  bool takes_envelopes = false;   // envelope may be wider than the payload
-  std::uint32_t threads = 0;      // that work for it
+  std::uint32_t depth = 0;       // segments in flight at most
+  bool takes_envelopes = false;  // envelope may be wider than the payload
+  std::uint32_t threads = 0;     // that work for it
   std::uint64_t pinned_bytes = 0;
+  std::uint64_t poll_interval_ns =
+      0;  // > 0: while in flight, reap at least this often (no wake-up)
 };
 
 class Transport {

@@ -1,0 +1,75 @@
+#include "transport/posix.hpp"
+
+#include <algorithm>
+
+namespace straightway::transport {
+namespace {
+
+constexpr std::uint64_t largest_segment_bytes = std::uint64_t{1} << 30;  // pread stops below 2 GiB
+constexpr std::uint32_t depth = 64;  // results kept between submit and reap
+
+}  // namespace
+
+Result<Attachment> attach_descriptors(const FileRef& file) {
+  if (file.fd < 0 && file.direct_fd < 0) {
+    return Error{ErrorKind::closed,           ErrorOrigin::straightway, 0, "attach a file", "", {},
+                 "it has no open descriptor", "open it first"};
+  }
+  return Attachment{nullptr, static_cast<std::uint64_t>(file.fd),
+                    static_cast<std::uint64_t>(file.direct_fd)};
+}
+
+Result<Attachment> attach_host(const MemoryRange& memory) {
+  if (memory.space != SpaceKind::host) {
+    return Error{ErrorKind::unsupported,
+                 ErrorOrigin::straightway,
+                 0,
+                 "attach device memory",
+                 "",
+                 {},
+                 "this transport moves host memory only",
+                 "plan it as staged"};
+  }
+  return Attachment{nullptr, memory.address, memory.address};
+}
+
+Posix::Posix(const os::Syscalls& syscalls, bool measure_disk) : syscalls_(syscalls) {
+  capabilities_.name = "posix";
+  capabilities_.largest_segment_bytes = largest_segment_bytes;
+  capabilities_.depth = depth;
+  capabilities_.threads = 1;
+  done_.reserve(depth);
+  if (measure_disk) account_.emplace();
+}
+
+Result<Attachment> Posix::attach(const FileRef& file) { return attach_descriptors(file); }
+Result<Attachment> Posix::attach(const MemoryRange& memory) { return attach_host(memory); }
+
+Completion Posix::move(const Segment& segment) {
+  const auto before = account_ ? account_->read_bytes() : -1;
+  const int fd = static_cast<int>(segment.file);
+  void* memory = reinterpret_cast<void*>(segment.address);
+  Completion completion;
+  completion.cookie = segment.cookie;
+  completion.result = segment.direction == Direction::read
+                          ? syscalls_.pread(fd, memory, segment.size_bytes, segment.file_offset)
+                          : syscalls_.pwrite(fd, memory, segment.size_bytes, segment.file_offset);
+  const auto after = before < 0 ? -1 : account_->read_bytes();
+  if (after >= before && before >= 0) completion.disk_bytes = after - before;
+  return completion;
+}
+
+std::size_t Posix::submit(std::span<const Segment> segments) {
+  std::size_t taken = 0;
+  while (taken < segments.size() && done_.size() < depth) done_.push_back(move(segments[taken++]));
+  return taken;
+}
+
+std::size_t Posix::reap(std::span<Completion> completions) {
+  const auto count = std::min(completions.size(), done_.size());
+  std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
+  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+}  // namespace straightway::transport

@@ -1,0 +1,40 @@
+#pragma once
+// Segments by pread and pwrite, on the thread that submits them: each is complete when submit
+// returns. The simplest transport, and the yardstick of the others.
+
+#include <optional>
+#include <vector>
+
+#include "os/disk_account.hpp"
+#include "os/syscalls.hpp"
+#include "transport/transport.hpp"
+
+namespace straightway::transport {
+
+class Posix final : public Transport {
+ public:
+  // measure_disk: ask around each segment what this thread made the disk read; the transport then
+  // belongs to the thread that made it.
+  explicit Posix(const os::Syscalls& syscalls, bool measure_disk = false);
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Result<Attachment> attach(const FileRef& file) override;
+  Result<Attachment> attach(const MemoryRange& memory) override;
+  std::size_t submit(std::span<const Segment> segments) override;
+  std::size_t reap(std::span<Completion> completions) override;
+
+  // One segment, now; what submit does.
+  Completion move(const Segment& segment);
+
+ private:
+  const os::Syscalls& syscalls_;
+  Capabilities capabilities_;
+  std::vector<Completion> done_;
+  std::optional<os::DiskAccount> account_;
+};
+
+// What posix and uring take of a file: its descriptors.
+Result<Attachment> attach_descriptors(const FileRef& file);
+// What every host transport takes of memory: its address.
+Result<Attachment> attach_host(const MemoryRange& memory);
+
+}  // namespace straightway::transport

@@ -1,0 +1,113 @@
+#include "transport/threaded.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace straightway::transport {
+namespace {
+
+constexpr std::uint32_t segments_per_thread = 4;  // queued ahead, so that no worker runs dry
+
+// Workers take no signals: the program's handlers run on the program's threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Threaded::Threaded(Make make, std::uint32_t threads, Wake& wake)
+    : make_(std::move(make)), wake_(wake), prototype_(make_()) {
+  capabilities_ = prototype_->capabilities();
+  capabilities_.name = "threaded";
+  capabilities_.threads = std::max(threads, 1U);
+  capabilities_.depth = capabilities_.threads * segments_per_thread;
+  workers_.reserve(capabilities_.threads);
+}
+
+Threaded::~Threaded() {
+  for (auto& worker : workers_) worker.request_stop();
+  workers_.clear();  // joins; each finishes what was queued first
+}
+
+// A machine that refuses more threads gets the work done by those that there are; with none the
+// submitting thread does it.
+void Threaded::start_worker() {
+  const SignalsBlocked blocked;
+  try {
+    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  } catch (const std::system_error&) {
+    if (!workers_.empty()) capabilities_.threads = static_cast<std::uint32_t>(workers_.size());
+  }
+}
+
+std::size_t Threaded::submit(std::span<const Segment> segments) {
+  const auto room = capabilities_.depth - std::min(in_flight_, capabilities_.depth);
+  const auto count = std::min<std::size_t>(segments.size(), room);
+  if (count == 0) return 0;
+  std::size_t waiting = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.insert(queue_.end(), segments.begin(),
+                  segments.begin() + static_cast<std::ptrdiff_t>(count));
+    waiting = queue_.size() - std::min<std::size_t>(idle_, queue_.size());
+  }
+  for (; waiting > 0 && workers_.size() < capabilities_.threads; --waiting) start_worker();
+  in_flight_ += static_cast<std::uint32_t>(count);
+  if (workers_.empty()) {  // not one thread to be had
+    const std::lock_guard lock(mutex_);
+    for (const auto& segment : queue_) {
+      prototype_->submit({&segment, 1});
+      Completion completion;
+      if (prototype_->reap({&completion, 1}) == 1) done_.push_back(std::move(completion));
+    }
+    queue_.clear();
+    return count;
+  }
+  count == 1 ? has_work_.notify_one() : has_work_.notify_all();
+  return count;
+}
+
+std::size_t Threaded::reap(std::span<Completion> completions) {
+  const std::lock_guard lock(mutex_);
+  const auto count = std::min(completions.size(), done_.size());
+  std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
+  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  in_flight_ -= static_cast<std::uint32_t>(count);
+  return count;
+}
+
+void Threaded::work(const std::stop_token& stop) {
+  const auto transport = make_();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    has_work_.wait(lock, stop, [this] { return !queue_.empty(); });
+    --idle_;
+    if (queue_.empty()) return;
+    const Segment segment = queue_.front();
+    queue_.pop_front();
+    lock.unlock();
+    transport->submit({&segment, 1});
+    Completion completion;
+    transport->reap({&completion, 1});
+    lock.lock();
+    done_.push_back(std::move(completion));
+    lock.unlock();
+    wake_.signal();
+    lock.lock();
+  }
+}
+
+}  // namespace straightway::transport

@@ -1,0 +1,224 @@
+#include "transport/staged.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <deque>
+
+#include "tests/temp_file.hpp"
+#include "transport/posix.hpp"
+
+namespace straightway::transport {
+namespace {
+
+class HeapRing final : public memory::Pinned {
+ public:
+  explicit HeapRing(std::size_t size) : bytes_(size) {}
+  std::byte* data() const override { return bytes_.data(); }
+  std::size_t size_bytes() const override { return bytes_.size(); }
+
+ private:
+  mutable std::vector<std::byte> bytes_;
+};
+
+struct Copy {
+  Direction direction;
+  std::uint64_t device;
+  void* host;
+  std::size_t size;
+};
+
+// Copies run only when the test says so, so that a slot reused too early gives wrong bytes.
+class LateLane final : public memory::Lane {
+ public:
+  explicit LateLane(std::deque<Copy>& copies, std::vector<std::size_t>& sizes,
+                    std::optional<Error>& error)
+      : copies_(copies), sizes_(sizes), error_(error) {}
+  Result<std::uint64_t> copy(Direction direction, std::uint64_t device, void* host,
+                             std::size_t size) override {
+    if (error_) return *error_;
+    copies_.push_back({direction, device, host, size});
+    sizes_.push_back(size);
+    return ++issued_;
+  }
+  Result<std::uint64_t> poll() override {
+    if (error_) return *error_;
+    if (!copies_.empty() && ++polls_ % 3 == 0) {
+      const auto copy = copies_.front();
+      copies_.pop_front();
+      auto* device = reinterpret_cast<void*>(copy.device);
+      copy.direction == Direction::read ? std::memcpy(device, copy.host, copy.size)
+                                        : std::memcpy(copy.host, device, copy.size);
+      ++done_;
+    }
+    return done_;
+  }
+
+ private:
+  std::deque<Copy>& copies_;
+  std::vector<std::size_t>& sizes_;
+  std::optional<Error>& error_;
+  std::uint64_t issued_ = 0;
+  std::uint64_t done_ = 0;
+  int polls_ = 0;
+};
+
+class StagedTest : public testing::Test {
+ protected:
+  Staged make(std::size_t pieces) {
+    return {std::make_unique<Posix>(os::kernel()),
+            std::make_unique<HeapRing>(pieces * staged_piece_bytes),
+            std::make_unique<LateLane>(copies, sizes, error)};
+  }
+  static Segment segment_of(int fd, Direction direction, std::vector<char>& memory,
+                            std::uint64_t offset, std::uint64_t size) {
+    Segment segment;
+    segment.cookie = offset;
+    segment.direction = direction;
+    segment.file = static_cast<std::uint64_t>(fd);
+    segment.file_offset = segment.envelope_offset = offset;
+    segment.size_bytes = segment.envelope_bytes = size;
+    segment.address = reinterpret_cast<std::uint64_t>(memory.data()) + offset;
+    return segment;
+  }
+  // Moves all of memory in pieces; returns the sum of the results.
+  static std::int64_t move_all(Staged& staged, int fd, Direction direction,
+                               std::vector<char>& memory) {
+    std::uint64_t offset = 0;
+    std::size_t in_flight = 0;
+    std::int64_t moved = 0;
+    while (offset < memory.size() || in_flight > 0) {
+      if (offset < memory.size()) {
+        const auto size = std::min<std::uint64_t>(staged_piece_bytes, memory.size() - offset);
+        const auto segment = segment_of(fd, direction, memory, offset, size);
+        if (staged.submit({&segment, 1}) == 1) {
+          offset += size;
+          ++in_flight;
+        }
+      }
+      Completion completions[4];
+      const auto got = staged.reap(completions);
+      in_flight -= got;
+      for (std::size_t i = 0; i < got; ++i) moved += completions[i].result;
+    }
+    return moved;
+  }
+
+  std::deque<Copy> copies;
+  std::vector<std::size_t> sizes;
+  std::optional<Error> error;
+  tests::TempFolder folder;
+};
+
+TEST_F(StagedTest, ReadsThroughATinyRingWithLateCopies) {
+  const auto bytes = tests::pattern((9 << 20) + 123);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  for (const std::size_t pieces : {1, 2, 3, 8}) {
+    auto staged = make(pieces);
+    EXPECT_EQ(staged.capabilities().pinned_bytes, pieces << 20);
+    std::vector<char> device(bytes.size());
+    EXPECT_EQ(move_all(staged, fd, Direction::read, device),
+              static_cast<std::int64_t>(bytes.size()));
+    EXPECT_EQ(device, bytes) << pieces;
+  }
+  ::close(fd);
+}
+
+TEST_F(StagedTest, WritesThroughATinyRingWithLateCopies) {
+  auto bytes = tests::pattern((5 << 20) + 77);
+  for (const std::size_t pieces : {1, 3}) {
+    const auto path = folder.path("out");
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    auto staged = make(pieces);
+    EXPECT_EQ(move_all(staged, fd, Direction::write, bytes),
+              static_cast<std::int64_t>(bytes.size()));
+    EXPECT_EQ(folder.read("out"), bytes);
+    ::close(fd);
+  }
+}
+
+TEST_F(StagedTest, FilledPiecesLeaveAsOneRun) {
+  const auto bytes = tests::pattern(8 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  auto staged = make(16);
+  std::vector<char> device(bytes.size());
+  move_all(staged, fd, Direction::read, device);
+  EXPECT_EQ(device, bytes);
+  EXPECT_LT(sizes.size(), 8U);  // fewer copies than pieces
+  EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), staged_piece_bytes);
+  ::close(fd);
+}
+
+TEST_F(StagedTest, EnvelopesAreReadWholeAndOnlyThePayloadIsCopied) {
+  const auto bytes = tests::pattern(16384);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  auto staged = make(2);
+  std::vector<char> device(16384, 'x');
+  auto segment = segment_of(fd, Direction::read, device, 5000, 3000);
+  segment.envelope_offset = 4096;
+  segment.envelope_bytes = 4096;
+  ASSERT_EQ(staged.submit({&segment, 1}), 1U);
+  Completion completion;
+  while (staged.reap({&completion, 1}) == 0) {
+  }
+  EXPECT_EQ(completion.result, 3000);
+  EXPECT_TRUE(std::equal(bytes.begin() + 5000, bytes.begin() + 8000, device.begin() + 5000));
+  EXPECT_EQ(device[4999], 'x');
+  EXPECT_EQ(device[8000], 'x');
+  ::close(fd);
+}
+
+TEST_F(StagedTest, AnEnvelopeThatMeetsTheEndGivesItsPartOfThePayload) {
+  const auto bytes = tests::pattern(6000);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  auto staged = make(2);
+  std::vector<char> device(16384, 'x');
+  auto segment = segment_of(fd, Direction::read, device, 5000, 3000);
+  segment.envelope_offset = 4096;
+  segment.envelope_bytes = 4096;
+  staged.submit({&segment, 1});
+  Completion completion;
+  while (staged.reap({&completion, 1}) == 0) {
+  }
+  EXPECT_EQ(completion.result, 1000);
+  EXPECT_EQ(device[6000], 'x');
+  auto behind = segment_of(fd, Direction::read, device, 7000, 100);
+  behind.envelope_offset = 4096;
+  behind.envelope_bytes = 4096;
+  staged.submit({&behind, 1});
+  while (staged.reap({&completion, 1}) == 0) {
+  }
+  EXPECT_EQ(completion.result, 0);
+  ::close(fd);
+}
+
+TEST_F(StagedTest, ALostDeviceFailsEverySegmentOnce) {
+  const auto bytes = tests::pattern(4 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  auto staged = make(8);
+  std::vector<char> device(bytes.size());
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    const auto segment = segment_of(fd, Direction::read, device, i << 20, 1 << 20);
+    ASSERT_EQ(staged.submit({&segment, 1}), 1U);
+  }
+  error = Error{ErrorKind::device, ErrorOrigin::cuda, 700, "copy", "", {}, "gone", ""};
+  std::vector<Completion> got;
+  for (int i = 0; i < 50; ++i) {
+    Completion completions[8];
+    const auto count = staged.reap(completions);
+    got.insert(got.end(), completions, completions + count);
+  }
+  ASSERT_EQ(got.size(), 4U);
+  for (const auto& completion : got) {
+    EXPECT_EQ(completion.result, -EIO);
+    ASSERT_TRUE(completion.error);
+    EXPECT_EQ(completion.error->code, 700);
+  }
+  ::close(fd);
+}
+
+}  // namespace
+}  // namespace straightway::transport
