@@ -69,6 +69,13 @@ void plan_host(Plan& plan, const Situation& now) {
     return add_direct_host(plan, now, must ? Reason::policy_direct : Reason::cache_bypass);
   }
   if (!must) return add_buffered(plan, now, direct_refusal);
+  // The file ends inside the first block: what is left of the request is an edge.
+  if (direct_refusal == Reason::request_too_small &&
+      now.range.size_bytes < plan.request.file.size_bytes) {
+    plan.refused[index(Route::direct_host)] = direct_refusal;
+    if (now.range.size_bytes > 0) add_run(plan, buffered_run(Reason::edge_block, now.range));
+    return;
+  }
   plan.refused[index(Route::direct_host)] = direct_refusal;
   plan.refused[index(Route::buffered)] = Reason::policy_forbids;
   fail(plan, direct_refusal);

@@ -1,0 +1,47 @@
+#include "drive/account.hpp"
+
+#include <cerrno>
+
+#include "os/facts.hpp"
+
+namespace straightway::drive {
+
+Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
+                      std::int64_t disk_bytes) {
+  if (bytes == 0) return {};
+  if (route == Route::buffered || route == Route::staged) {
+    return {EvidenceKind::observed, Witness::own_copy, Scope::request};
+  }
+  if (route == Route::direct_host && direction == Direction::read &&
+      disk_bytes >= static_cast<std::int64_t>(bytes)) {
+    return {EvidenceKind::observed, Witness::thread_io, Scope::request};
+  }
+  return {EvidenceKind::claimed, Witness::none, Scope::none};
+}
+
+Error transfer_error(Direction direction, const std::string& path, FileRange range,
+                     std::int32_t code) {
+  Error error{os::errno_kind(code),
+              ErrorOrigin::system,
+              code,
+              std::string(to_string(direction)) + " " + std::to_string(range.size_bytes) +
+                  (direction == Direction::read ? " bytes of" : " bytes to"),
+              path,
+              range.offset,
+              os::errno_text(code),
+              ""};
+  if (code == EFAULT) {
+    error.kind = ErrorKind::invalid_argument;
+    error.why += " (the memory cannot be used there)";
+    error.advice = "check that it is still allocated, and large enough";
+  }
+  if (code == EBADF) {
+    error.kind = ErrorKind::permission;
+    error.why = "the file was not opened for this (" + error.why + ")";
+    error.advice = direction == Direction::read ? "open it with mode 'r' or 'r+'"
+                                                : "open it with mode 'r+', 'w' or 'x'";
+  }
+  return error;
+}
+
+}  // namespace straightway::drive

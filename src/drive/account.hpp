@@ -1,0 +1,22 @@
+#pragma once
+// What receipts and errors say of a transfer, whoever drove it.
+
+#include <cstdint>
+#include <string>
+
+#include "straightway/receipt.hpp"
+#include "straightway/result.hpp"
+
+namespace straightway::drive {
+
+// The evidence for bytes that our own engines moved and whose completion was seen. O_DIRECT is
+// observed only when the threads' account says that the storage was read: success alone proves
+// nothing (tmpfs accepts O_DIRECT without a device). disk_bytes < 0: not measured.
+Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
+                      std::int64_t disk_bytes);
+
+// A system error of a transfer, complete for a reader.
+Error transfer_error(Direction direction, const std::string& path, FileRange range,
+                     std::int32_t code);
+
+}  // namespace straightway::drive

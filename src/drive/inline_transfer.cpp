@@ -1,0 +1,115 @@
+#include "drive/inline_transfer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "drive/account.hpp"
+#include "drive/verdict.hpp"
+
+namespace straightway::drive {
+namespace {
+
+struct Move {
+  const os::Syscalls& syscalls;
+  const Plan& plan;
+  const transport::FileRef& file;
+  const std::string& path;
+  bool may_fall_back;
+  Receipt& receipt;
+  bool ended = false;
+
+  // Moves one run; an error stops the transfer.
+  std::optional<Error> run(const Run& planned);
+};
+
+std::optional<Error> Move::run(const Run& planned) {
+  const auto direction = plan.request.direction;
+  auto route = planned.route;
+  bool direct_io = planned.direct_io;
+  auto reason = planned.reason;
+  FileRange left = planned.file;
+  std::uint32_t attempts = 0;
+  bool counted = false;  // as a segment of its route
+  while (left.size_bytes > 0 && !ended) {
+    auto* memory = reinterpret_cast<void*>(plan.request.memory.address +
+                                           (left.offset - plan.request.file.offset));
+    const int fd = direct_io ? file.direct_fd : file.fd;
+    const auto result = direction == Direction::read
+                            ? syscalls.pread(fd, memory, left.size_bytes, left.offset)
+                            : syscalls.pwrite(fd, memory, left.size_bytes, left.offset);
+    auto& share = receipt.routes[index(route)];
+    if (result > 0) {
+      share.bytes += static_cast<std::uint64_t>(result);
+      if (!std::exchange(counted, true)) ++share.segments;
+      if (share.reason == Reason::none || share.reason == Reason::edge_block) share.reason = reason;
+    }
+    auto verdict = judge(direction, result, left.size_bytes, direct_io, attempts);
+    if (verdict == Verdict::fall_back && !may_fall_back) verdict = Verdict::fail;
+    switch (verdict) {
+      case Verdict::done:
+        left.size_bytes = 0;
+        break;
+      case Verdict::rest:
+        ++receipt.retries;
+        attempts = 0;
+        left.offset += static_cast<std::uint64_t>(result);
+        left.size_bytes -= static_cast<std::uint64_t>(result);
+        if (direct_io && left.offset % planned.align_bytes != 0) {
+          direct_io = false;
+          reason = Reason::edge_block;
+          if (route == Route::direct_host) route = Route::buffered;
+        }
+        break;
+      case Verdict::again:
+        ++receipt.retries;
+        ++attempts;
+        break;
+      case Verdict::end_of_file:
+        ended = true;
+        receipt.end_of_file = left.offset;
+        break;
+      case Verdict::fall_back:
+        ++receipt.fallbacks;
+        if (receipt.fallback_code == 0) receipt.fallback_code = static_cast<std::int32_t>(-result);
+        direct_io = false;
+        reason = Reason::fell_back;
+        if (route == Route::direct_host) route = Route::buffered;
+        break;
+      case Verdict::fail: {
+        const auto code = result < 0 ? static_cast<std::int32_t>(-result) : EIO;
+        auto error = transfer_error(direction, path, left, code);
+        if (direct_io && (code == EINVAL || code == EOPNOTSUPP)) {
+          error.kind = ErrorKind::route_refused;
+          error.why = "the file system refused O_DIRECT (" + error.why + ")";
+          error.advice = "use policy auto, which falls back to the page cache";
+        }
+        return error;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
+                                     const transport::FileRef& file, const std::string& path,
+                                     bool may_fall_back, Receipt& receipt) {
+  Move move{syscalls, plan, file, path, may_fall_back, receipt};
+  std::optional<Error> error;
+  for (std::uint8_t i = 0; i < plan.run_count && !error && !move.ended; ++i) {
+    error = move.run(plan.runs[i]);
+  }
+  receipt.wanted_bytes = plan.request.file.size_bytes;
+  receipt.moved_bytes = 0;
+  for (const auto route : all_routes) {
+    auto& share = receipt.routes[index(route)];
+    receipt.moved_bytes += share.bytes;
+    share.evidence = own_evidence(route, plan.request.direction, share.bytes, -1);
+  }
+  receipt.threads = 1;
+  return error;
+}
+
+}  // namespace straightway::drive

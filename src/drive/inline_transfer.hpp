@@ -1,0 +1,23 @@
+#pragma once
+// A small transfer to or from host memory on the caller's own thread: no hand-off, no allocation.
+
+#include <optional>
+#include <string>
+
+#include "os/syscalls.hpp"
+#include "straightway/plan.hpp"
+#include "straightway/receipt.hpp"
+#include "straightway/result.hpp"
+#include "transport/transport.hpp"
+
+namespace straightway::drive {
+
+// Up to this size a hand-off to the pump costs more than it gains.
+inline constexpr std::uint64_t inline_limit_bytes = std::uint64_t{256} << 10;
+
+// Moves the plan's runs, or what there is of them, and writes what moved into the receipt.
+std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
+                                     const transport::FileRef& file, const std::string& path,
+                                     bool may_fall_back, Receipt& receipt);
+
+}  // namespace straightway::drive

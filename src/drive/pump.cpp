@@ -1,0 +1,311 @@
+#include "drive/pump.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <mutex>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace straightway::drive {
+namespace {
+
+constexpr std::uint64_t progress_interval_ns = 50'000'000;
+constexpr std::uint64_t ready_poll_interval_ns = 50'000;
+
+Error cancelled_error(Direction direction, const TransferSpec& spec) {
+  return {ErrorKind::cancelled,
+          ErrorOrigin::straightway,
+          ECANCELED,
+          to_string(direction),
+          spec.files.empty() ? "" : spec.files.front().path,
+          {},
+          "the caller cancelled it",
+          ""};
+}
+
+}  // namespace
+
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+struct Pump::Loop {
+  // A transport that is open, and how many transfers use it.
+  struct Station {
+    TransportKey key;
+    std::unique_ptr<transport::Transport> transport;
+    std::uint32_t users = 0;
+    bool broken = false;  // closed when its last user is gone; the next transfer gets a new one
+  };
+  struct Active {
+    std::shared_ptr<Order> order;
+    std::unique_ptr<Transfer> transfer;  // null: not begun
+    std::vector<Station*> stations;
+    std::uint64_t next_progress_ns = 0;
+  };
+
+  explicit Loop(OpenTransport open) : open_transport(std::move(open)) {}
+
+  void run();
+  bool take_orders();
+  bool reap_all();
+  bool step_all(std::uint64_t now);
+  void step(Active& active, std::uint64_t now);
+  void begin(Active& active, std::uint32_t id);
+  Result<Station*> station(const TransportKey& key, const Order& order);
+  void report_progress(Active& active, std::uint64_t now);
+  void finish(Active& active, std::optional<Error> error);
+  void close_broken();
+  std::uint64_t wait_limit_ns(std::uint64_t now) const;
+
+  OpenTransport open_transport;
+  std::unique_ptr<transport::Wake> wake;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Order>> inbox;
+  bool stopping = false;
+  // The rest belongs to the pump's thread.
+  std::vector<std::unique_ptr<Station>> stations;
+  std::vector<Active> actives;  // by transfer id; an entry without an order is free
+  std::size_t first = 0;        // whose turn it is to submit first
+  bool worked = false;
+};
+
+void Pump::Loop::run() {
+  for (;;) {
+    worked = take_orders();
+    const auto now = now_ns();
+    worked = reap_all() || worked;
+    worked = step_all(now) || worked;
+    close_broken();
+    if (worked) continue;
+    const bool idle = std::none_of(actives.begin(), actives.end(),
+                                   [](const Active& active) { return active.order != nullptr; });
+    {
+      const std::lock_guard lock(mutex);
+      if (idle && stopping && inbox.empty()) break;
+    }
+    wake->wait(wait_limit_ns(now));
+  }
+  stations.clear();  // on this thread: a ring belongs to its creator
+}
+
+bool Pump::Loop::take_orders() {
+  std::vector<std::shared_ptr<Order>> orders;
+  {
+    const std::lock_guard lock(mutex);
+    orders.swap(inbox);
+  }
+  for (auto& order : orders) {
+    auto free = std::find_if(actives.begin(), actives.end(),
+                             [](const Active& active) { return active.order == nullptr; });
+    if (free == actives.end()) free = actives.emplace(actives.end());
+    *free = {};
+    free->order = std::move(order);
+  }
+  return !orders.empty();
+}
+
+bool Pump::Loop::reap_all() {
+  std::array<transport::Completion, 64> completions;
+  bool any = false;
+  for (auto& station : stations) {
+    std::size_t count = 0;
+    while ((count = station->transport->reap(completions)) > 0) {
+      any = true;
+      const auto now = now_ns();
+      for (std::size_t i = 0; i < count; ++i) {
+        auto& active = actives[completions[i].cookie >> 32];
+        if (completions[i].error && completions[i].error->kind == ErrorKind::device) {
+          station->broken = true;
+        }
+        active.transfer->complete(completions[i], now);
+      }
+    }
+  }
+  return any;
+}
+
+bool Pump::Loop::step_all(std::uint64_t now) {
+  bool any = false;
+  const auto count = actives.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& active = actives[(first + i) % count];
+    if (!active.order) continue;
+    if (!active.transfer) begin(active, static_cast<std::uint32_t>((first + i) % count));
+    if (!active.order || !active.transfer) continue;
+    if (active.order->cancelled.load() && !active.transfer->error()) {
+      active.transfer->stop(cancelled_error(active.order->spec.direction, active.order->spec));
+    }
+    any = active.transfer->step(now) || any;
+    active.order->moved_bytes.store(active.transfer->moved_bytes());
+    report_progress(active, now);
+    if (active.transfer->drained()) {
+      finish(active, active.transfer->error());
+      any = true;
+    }
+  }
+  first = count == 0 ? 0 : (first + 1) % count;
+  return any;
+}
+
+// Opens what the transfer's runs need and makes the transfer, once its device work is done.
+void Pump::Loop::begin(Active& active, std::uint32_t id) {
+  auto& order = *active.order;
+  if (order.cancelled.load())
+    return finish(active, cancelled_error(order.spec.direction, order.spec));
+  if (order.ready) {
+    const auto ready = order.ready();
+    if (!ready) return finish(active, ready.error());
+    if (!*ready) {
+      if (now_ns() < order.spec.deadline_ns) return;
+      return finish(active, Error{ErrorKind::deadline_exceeded,
+                                  ErrorOrigin::system,
+                                  ETIMEDOUT,
+                                  to_string(order.spec.direction),
+                                  order.spec.files.empty() ? "" : order.spec.files.front().path,
+                                  {},
+                                  "the deadline passed while work on the stream went on",
+                                  "allow more time"});
+    }
+  }
+  Routes routes;
+  std::array<bool, 2> needed{order.spec.legs.empty(), false};  // a warm-up: open it
+  for (const auto& leg : order.spec.legs) {
+    for (std::uint8_t i = 0; i < leg.run_count; ++i) needed[leg.runs[i].direct_io] = true;
+  }
+  if (needed[1]) needed[0] = true;  // to fall back to, and for edges
+  for (const bool direct_io : {false, true}) {
+    if (!needed[direct_io]) continue;
+    auto opened =
+        station({order.space, order.device, order.space == SpaceKind::host && direct_io}, order);
+    if (!opened) return finish(active, opened.error());
+    active.stations.push_back(*opened);
+    ++(*opened)->users;
+    auto& table = direct_io ? routes.direct : routes.buffered;
+    // Only the routes that these transports are: nothing stands in for another route.
+    if (order.space == SpaceKind::host) {
+      table[index(Route::buffered)] = table[index(Route::direct_host)] = (*opened)->transport.get();
+    } else {
+      table[index(Route::staged)] = (*opened)->transport.get();
+    }
+  }
+  active.transfer = std::make_unique<Transfer>(std::move(order.spec), routes, id);
+}
+
+Result<Pump::Loop::Station*> Pump::Loop::station(const TransportKey& key, const Order& order) {
+  for (auto& station : stations) {
+    if (station->key == key && !station->broken) return station.get();
+  }
+  auto opened = open_transport(key, order.device_space, *wake);
+  if (!opened) return opened.error();
+  stations.push_back(std::make_unique<Station>(Station{key, std::move(*opened)}));
+  return stations.back().get();
+}
+
+void Pump::Loop::report_progress(Active& active, std::uint64_t now) {
+  if (!active.order->on_progress || now < active.next_progress_ns) return;
+  active.next_progress_ns = now + progress_interval_ns;
+  active.order->on_progress(active.transfer->moved_bytes());
+}
+
+void Pump::Loop::finish(Active& active, std::optional<Error> error) {
+  Drained drained{active.transfer.get(), std::move(error), 0, 0};
+  for (auto* station : active.stations) {
+    const auto& capabilities = station->transport->capabilities();
+    drained.threads = std::max(drained.threads, capabilities.threads);
+    drained.pinned_bytes = std::max(drained.pinned_bytes, capabilities.pinned_bytes);
+    --station->users;
+  }
+  auto order = std::move(active.order);
+  const auto transfer = std::move(active.transfer);
+  active = {};
+  if (order->on_progress && transfer) order->on_progress(transfer->moved_bytes());
+  auto on_drained = std::move(order->on_drained);
+  order.reset();
+  on_drained(drained);
+  worked = true;
+}
+
+void Pump::Loop::close_broken() {
+  std::erase_if(stations,
+                [](const auto& station) { return station->broken && station->users == 0; });
+}
+
+std::uint64_t Pump::Loop::wait_limit_ns(std::uint64_t now) const {
+  std::uint64_t limit = UINT64_MAX;
+  for (const auto& active : actives) {
+    if (!active.order) continue;
+    if (!active.transfer) limit = std::min(limit, ready_poll_interval_ns);
+    for (const auto* station : active.stations) {
+      const auto interval = station->transport->capabilities().poll_interval_ns;
+      if (interval > 0) limit = std::min(limit, interval);
+    }
+    if (!active.transfer) continue;
+    const auto deadline = active.transfer->deadline_ns();
+    if (deadline != UINT64_MAX) {
+      limit = std::min(limit, deadline > now ? deadline - now : ready_poll_interval_ns);
+    }
+  }
+  return limit;
+}
+
+Result<std::unique_ptr<Pump>> Pump::start(OpenTransport open_transport) {
+  auto loop = std::make_shared<Loop>(std::move(open_transport));
+  auto wake = transport::Wake::create();
+  if (!wake) return wake.error();
+  loop->wake = std::move(*wake);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  // The program's signal handlers run on the program's threads.
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::unique_ptr<Pump> pump(new Pump(loop));
+  std::optional<Error> failed;
+  try {
+    pump->thread_ = std::thread([loop] { loop->run(); });
+  } catch (const std::system_error& error) {
+    failed = Error{ErrorKind::out_of_memory,
+                   ErrorOrigin::system,
+                   error.code().value(),
+                   "start the thread that drives transfers",
+                   "",
+                   {},
+                   error.code().message(),
+                   "raise the limit of threads (ulimit -u), or use transfers below 256 KiB"};
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed) return *failed;
+  return pump;
+}
+
+Pump::Pump(std::shared_ptr<Loop> loop) : loop_(std::move(loop)) {}
+
+Pump::~Pump() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(loop_->mutex);
+    loop_->stopping = true;
+  }
+  loop_->wake->signal();
+  on_own_thread() ? thread_.detach() : thread_.join();
+}
+
+void Pump::submit(std::shared_ptr<Order> order) {
+  {
+    const std::lock_guard lock(loop_->mutex);
+    loop_->inbox.push_back(std::move(order));
+  }
+  loop_->wake->signal();
+}
+
+void Pump::wake() { loop_->wake->signal(); }
+
+}  // namespace straightway::drive

@@ -1,0 +1,308 @@
+#include "drive/transfer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "drive/account.hpp"
+#include "drive/verdict.hpp"
+
+namespace straightway::drive {
+namespace {
+
+constexpr std::uint64_t no_end = UINT64_MAX;
+
+std::uint64_t end_of(const FileRange& range) { return range.offset + range.size_bytes; }
+
+}  // namespace
+
+Transfer::Transfer(TransferSpec spec, const Routes& routes, std::uint32_t id)
+    : spec_(std::move(spec)),
+      routes_(routes),
+      id_(id),
+      attachments_(spec_.files.size()),
+      ends_(spec_.legs.size(), no_end),
+      leg_bytes_(spec_.legs.size(), 0) {
+  for (const auto& leg : spec_.legs) wanted_bytes_ += leg.range.size_bytes;
+  skip_finished_legs();
+}
+
+// Leaves the cursor on a segment that exists, or past the last leg.
+void Transfer::skip_finished_legs() {
+  while (leg_ < spec_.legs.size()) {
+    const auto& leg = spec_.legs[leg_];
+    if (run_ >= leg.run_count) {
+      ++leg_;
+      run_ = 0;
+      segment_ = 0;
+    } else if (segment_ >= segment_count(leg.runs[run_])) {
+      ++run_;
+      segment_ = 0;
+    } else {
+      return;
+    }
+  }
+}
+
+// Looks at the next piece without taking it. False when there is none.
+bool Transfer::next_piece(Piece& piece) const {
+  if (!again_.empty()) {
+    piece = again_.back();
+    return true;
+  }
+  if (leg_ >= spec_.legs.size()) return false;
+  const auto& run = spec_.legs[leg_].runs[run_];
+  piece = {
+      leg_, run.route, run.reason, run.direct_io, run.align_bytes, segment(run, segment_).payload,
+      0,    false};
+  return true;
+}
+
+const transport::Attachment* Transfer::attach(transport::Transport& transport, std::uint32_t file) {
+  for (const auto& [attached, attachment] : attachments_[file]) {
+    if (attached == &transport) return &attachment;
+  }
+  auto attachment = transport.attach(spec_.files[file].ref);
+  if (!attachment) {
+    stop(attachment.error());
+    return nullptr;
+  }
+  attachments_[file].emplace_back(&transport, *attachment);
+  return &attachments_[file].back().second;
+}
+
+transport::Segment Transfer::segment_of(const Piece& piece, std::uint32_t slot,
+                                        const transport::Attachment& file) const {
+  const auto& leg = spec_.legs[piece.leg];
+  transport::Segment made;
+  made.cookie = (std::uint64_t{id_} << 32) | slot;
+  made.direction = spec_.direction;
+  made.direct_io = piece.direct_io;
+  made.file = piece.direct_io ? file.direct_token : file.token;
+  made.address = leg.address + (piece.payload.offset - leg.range.offset);
+  made.file_offset = piece.payload.offset;
+  made.size_bytes = piece.payload.size_bytes;
+  const std::uint64_t mask = piece.align_bytes - 1;
+  made.envelope_offset = made.file_offset & ~mask;
+  made.envelope_bytes = ((end_of(piece.payload) + mask) & ~mask) - made.envelope_offset;
+  return made;
+}
+
+std::uint32_t Transfer::take_slot() {
+  if (free_slots_.empty()) {
+    slots_.emplace_back();
+    return static_cast<std::uint32_t>(slots_.size() - 1);
+  }
+  const auto slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+bool Transfer::submit_next() {
+  Piece piece;
+  if (!next_piece(piece)) return false;
+  const auto file = spec_.legs[piece.leg].file;
+  auto* transport = routes_.of(piece.route, piece.direct_io);
+  if (transport == nullptr) {
+    stop({ErrorKind::unsupported, ErrorOrigin::straightway, 0,
+          std::string(to_string(spec_.direction)) + " by the route " + to_string(piece.route),
+          spec_.files[file].path, piece.payload.offset, "no transport serves it here",
+          "use policy auto"});
+    return false;
+  }
+  const auto* attachment = attach(*transport, file);
+  if (attachment == nullptr) return false;
+  const auto slot = take_slot();
+  const auto made = segment_of(piece, slot, *attachment);
+  if (transport->submit({&made, 1}) == 0) {
+    free_slots_.push_back(slot);
+    return false;
+  }
+  slots_[slot] = piece;
+  ++in_flight_;
+  if (!again_.empty()) {
+    again_.pop_back();
+  } else {
+    ++segment_;
+    skip_finished_legs();
+  }
+  return true;
+}
+
+bool Transfer::step(std::uint64_t now_ns) {
+  if (started_ns_ == 0) started_ns_ = now_ns;
+  if (!stopped_ && !drained() && now_ns >= spec_.deadline_ns) {
+    stop({ErrorKind::deadline_exceeded,
+          ErrorOrigin::system,
+          ETIMEDOUT,
+          std::string(to_string(spec_.direction)) + " " + std::to_string(wanted_bytes_) + " bytes",
+          spec_.files.empty() ? "" : spec_.files.front().path,
+          {},
+          "the deadline passed",
+          "allow more time, or ask for less at once"});
+  }
+  bool worked = false;
+  while (!stopped_ && submit_next()) worked = true;
+  return worked;
+}
+
+void Transfer::stop(Error reason) {
+  if (!error_) error_ = std::move(reason);
+  stopped_ = true;
+  again_.clear();
+}
+
+void Transfer::count_bytes(Piece& piece, std::uint64_t bytes) {
+  auto& share = shares_[index(piece.route)];
+  share.bytes += bytes;
+  if (!std::exchange(piece.counted, true)) ++share.segments;
+  // An edge explains the share only where nothing else took the route.
+  if (share.reason == Reason::none || share.reason == Reason::edge_block) {
+    share.reason = piece.reason;
+  }
+  moved_bytes_ += bytes;
+  leg_bytes_[piece.leg] += bytes;
+}
+
+void Transfer::complete(const transport::Completion& completion, std::uint64_t now_ns) {
+  const auto slot = static_cast<std::uint32_t>(completion.cookie);
+  Piece piece = slots_[slot];
+  free_slots_.push_back(slot);
+  --in_flight_;
+  if (completion.disk_bytes < 0) disk_bytes_ = -1;
+  if (disk_bytes_ >= 0) disk_bytes_ += completion.disk_bytes;
+  if (completion.result > 0) {
+    if (first_byte_ns_ == 0) first_byte_ns_ = now_ns;
+    count_bytes(piece, static_cast<std::uint64_t>(completion.result));
+  }
+  settle(piece, completion);
+}
+
+void Transfer::settle(Piece piece, const transport::Completion& completion) {
+  auto verdict = completion.error
+                     ? Verdict::fail
+                     : judge(spec_.direction, completion.result, piece.payload.size_bytes,
+                             piece.direct_io, piece.attempts);
+  if (verdict == Verdict::fall_back && !spec_.may_fall_back) verdict = Verdict::fail;
+  if (verdict == Verdict::fail) return stop(failure(piece, completion));
+  if (stopped_) return;
+  switch (verdict) {
+    case Verdict::rest:
+      return submit_rest(piece, static_cast<std::uint64_t>(completion.result));
+    case Verdict::again:
+      ++piece.attempts;
+      ++retries_;
+      return again_.push_back(piece);
+    case Verdict::fall_back:
+      return fall_back(piece, static_cast<std::int32_t>(-completion.result));
+    case Verdict::end_of_file:
+      return meet_end(piece);
+    default:
+      return;
+  }
+}
+
+// To the page cache, as the space allows.
+void Transfer::change_route(Piece& piece) {
+  if (piece.route != Route::direct_host) return;
+  piece.route = Route::buffered;
+  piece.counted = false;
+}
+
+// The bytes behind a short transfer. Where O_DIRECT stopped inside a block (the end of a file that
+// shrank), the rest is an edge and goes the buffered way.
+void Transfer::submit_rest(Piece piece, std::uint64_t moved) {
+  piece.payload.offset += moved;
+  piece.payload.size_bytes -= moved;
+  piece.attempts = 0;
+  if (piece.direct_io && piece.payload.offset % piece.align_bytes != 0) {
+    piece.direct_io = false;
+    piece.align_bytes = 1;
+    piece.reason = Reason::edge_block;
+    change_route(piece);
+  }
+  ++retries_;
+  again_.push_back(piece);
+}
+
+void Transfer::fall_back(Piece piece, std::int32_t code) {
+  piece.direct_io = false;
+  piece.align_bytes = 1;
+  piece.attempts = 0;
+  piece.reason = Reason::fell_back;
+  change_route(piece);
+  ++fallbacks_;
+  if (fallback_code_ == 0) fallback_code_ = code;
+  again_.push_back(piece);
+}
+
+// Nothing of this leg lies at or behind the end any more.
+void Transfer::meet_end(const Piece& piece) {
+  ends_[piece.leg] = std::min(ends_[piece.leg], piece.payload.offset);
+  if (leg_ == piece.leg) {  // segments that were not submitted yet lie behind it
+    run_ = spec_.legs[leg_].run_count;
+    skip_finished_legs();
+  }
+  std::erase_if(again_, [&](const Piece& waiting) {
+    return waiting.leg == piece.leg && waiting.payload.offset >= ends_[piece.leg];
+  });
+}
+
+Error Transfer::failure(const Piece& piece, const transport::Completion& completion) const {
+  const auto& path = spec_.files[spec_.legs[piece.leg].file].path;
+  if (completion.error) {
+    Error error = *completion.error;
+    error.path = path;
+    error.offset = piece.payload.offset;
+    return error;
+  }
+  const auto code = completion.result < 0 ? static_cast<std::int32_t>(-completion.result) : EIO;
+  auto error = transfer_error(spec_.direction, path, piece.payload, code);
+  if (piece.direct_io && !spec_.may_fall_back && (code == EINVAL || code == EOPNOTSUPP)) {
+    error.kind = ErrorKind::route_refused;
+    error.why = "the file system refused O_DIRECT (" + error.why + ")";
+    error.advice = "use policy auto, which falls back to the page cache";
+  }
+  return error;
+}
+
+// Behind an end of file that was met late, other segments may have read bytes: they do not count,
+// since the caller gets the file's bytes up to its end.
+std::uint64_t Transfer::leg_moved(std::size_t leg) const {
+  return ends_[leg] == no_end ? leg_bytes_[leg] : ends_[leg] - spec_.legs[leg].range.offset;
+}
+
+void Transfer::account(Receipt& receipt) const {
+  const bool measured = disk_bytes_ >= 0 && moved_bytes_ > 0 && spec_.direction == Direction::read;
+  receipt.routes = shares_;
+  receipt.retries = retries_;
+  receipt.fallbacks = fallbacks_;
+  receipt.fallback_code = fallback_code_;
+  receipt.disk_measured = measured;
+  receipt.disk_bytes = measured ? static_cast<std::uint64_t>(disk_bytes_) : 0;
+  receipt.times.started_ns = started_ns_;
+  receipt.times.first_byte_ns = first_byte_ns_;
+  receipt.wanted_bytes = wanted_bytes_;
+  receipt.moved_bytes = 0;
+  auto table = spec_.legs.size() > 1 ? std::make_shared<RangeTable>() : nullptr;
+  for (std::size_t i = 0; i < spec_.legs.size(); ++i) {
+    const auto& range = spec_.legs[i].range;
+    const auto moved = leg_moved(i);
+    receipt.moved_bytes += moved;
+    if (moved < range.size_bytes && !receipt.ended_early && spec_.direction == Direction::read) {
+      receipt.ended_early = true;
+      receipt.end_of_file = range.offset + moved;
+    }
+    if (!table) continue;
+    table->offset.push_back(range.offset);
+    table->wanted_bytes.push_back(range.size_bytes);
+    table->moved_bytes.push_back(moved);
+  }
+  receipt.ranges = std::move(table);
+  for (const auto route : all_routes) {
+    auto& share = receipt.routes[index(route)];
+    share.evidence = own_evidence(route, spec_.direction, share.bytes, measured ? disk_bytes_ : -1);
+  }
+}
+
+}  // namespace straightway::drive

@@ -1,0 +1,134 @@
+#pragma once
+// One transfer: the ranges of a call, as a state machine over the transport contract. It never
+// blocks and asks no clock; whoever drives it (the pump, the simulation) calls step() and hands it
+// its completions.
+//
+// Splitting, retry, short transfers, fallback, deadline, cancellation and counting live here, once.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "straightway/plan.hpp"
+#include "straightway/receipt.hpp"
+#include "straightway/result.hpp"
+#include "transport/transport.hpp"
+
+namespace straightway::drive {
+
+// One range: its planned runs, and where its bytes lie.
+struct Leg {
+  FileRange range;  // as the caller wanted it
+  std::uint64_t address = 0;
+  std::uint32_t file = 0;  // index into TransferSpec::files
+  std::uint8_t run_count = 0;
+  std::array<Run, run_limit> runs{};
+};
+
+struct TransferFile {
+  transport::FileRef ref;
+  std::string path;  // for messages
+};
+
+struct TransferSpec {
+  Direction direction = Direction::read;
+  std::vector<TransferFile> files;
+  std::vector<Leg> legs;
+  bool may_fall_back = true;               // false under policy direct
+  std::uint64_t deadline_ns = UINT64_MAX;  // on the clock that step() is given
+};
+
+// Which transport moves which route's segments; null: not available here.
+struct Routes {
+  std::array<transport::Transport*, route_count> buffered{};  // storage side: the page cache
+  std::array<transport::Transport*, route_count> direct{};    // storage side: O_DIRECT
+  transport::Transport* of(Route route, bool direct_io) const {
+    return direct_io ? direct[index(route)] : buffered[index(route)];
+  }
+};
+
+class Transfer {
+ public:
+  // id goes into the upper half of every cookie. The transports outlive the transfer.
+  Transfer(TransferSpec spec, const Routes& routes, std::uint32_t id);
+
+  // Submits what the transports take now. Returns whether it submitted anything.
+  bool step(std::uint64_t now_ns);
+  // One completion whose cookie carries this transfer's id.
+  void complete(const transport::Completion& completion, std::uint64_t now_ns);
+  // Stops submitting; what is in flight drains. The first reason wins.
+  void stop(Error reason);
+
+  // Nothing is in flight, and nothing more will be.
+  bool drained() const { return in_flight_ == 0 && (stopped_ || exhausted()); }
+  std::uint32_t in_flight() const { return in_flight_; }
+  std::uint64_t moved_bytes() const { return moved_bytes_; }
+  std::uint64_t wanted_bytes() const { return wanted_bytes_; }
+  std::uint64_t deadline_ns() const { return spec_.deadline_ns; }
+  const std::optional<Error>& error() const { return error_; }
+
+  // Only when drained: writes what moved into a receipt that already says what was wanted.
+  void account(Receipt& receipt) const;
+
+ private:
+  // A segment under way, or the rest of one.
+  struct Piece {
+    std::uint32_t leg = 0;
+    Route route = Route::buffered;
+    Reason reason = Reason::none;
+    bool direct_io = false;
+    std::uint32_t align_bytes = 1;
+    FileRange payload;
+    std::uint32_t attempts = 0;
+    bool counted = false;  // as a segment of its route: once, with its first bytes
+  };
+  using Attachments = std::vector<std::pair<transport::Transport*, transport::Attachment>>;
+
+  bool exhausted() const { return again_.empty() && leg_ >= spec_.legs.size(); }
+  void skip_finished_legs();
+  bool next_piece(Piece& piece) const;
+  bool submit_next();
+  std::uint32_t take_slot();
+  const transport::Attachment* attach(transport::Transport& transport, std::uint32_t file);
+  transport::Segment segment_of(const Piece& piece, std::uint32_t slot,
+                                const transport::Attachment& file) const;
+  void count_bytes(Piece& piece, std::uint64_t bytes);
+  void settle(Piece piece, const transport::Completion& completion);
+  void submit_rest(Piece piece, std::uint64_t moved);
+  void fall_back(Piece piece, std::int32_t code);
+  static void change_route(Piece& piece);
+  void meet_end(const Piece& piece);
+  Error failure(const Piece& piece, const transport::Completion& completion) const;
+  std::uint64_t leg_moved(std::size_t leg) const;
+
+  TransferSpec spec_;
+  Routes routes_;
+  std::uint32_t id_;
+  std::vector<Attachments> attachments_;  // by file; one for each transport that moves it
+  std::uint32_t leg_ = 0;                 // the next new segment: leg, run, number
+  std::uint8_t run_ = 0;
+  std::uint64_t segment_ = 0;
+  std::vector<Piece> again_;  // go before new segments
+  std::vector<Piece> slots_;  // in flight, by the lower half of the cookie
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<std::uint64_t> ends_;  // by leg: the absolute offset where its file ended
+  std::vector<std::uint64_t> leg_bytes_;
+  std::uint32_t in_flight_ = 0;
+  bool stopped_ = false;
+  std::optional<Error> error_;
+  std::uint64_t wanted_bytes_ = 0;
+  std::uint64_t moved_bytes_ = 0;
+  std::array<RouteShare, route_count> shares_{};
+  std::uint32_t retries_ = 0;
+  std::uint32_t fallbacks_ = 0;
+  std::int32_t fallback_code_ = 0;
+  std::int64_t disk_bytes_ = 0;  // -1: some part was not measured
+  std::uint64_t started_ns_ = 0;
+  std::uint64_t first_byte_ns_ = 0;
+};
+
+}  // namespace straightway::drive

@@ -1,0 +1,296 @@
+#include "drive/transfer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <deque>
+
+namespace straightway::drive {
+namespace {
+
+using transport::Completion;
+using transport::Segment;
+
+// Takes up to `room` segments; the test decides when and how each completes.
+class Scripted final : public transport::Transport {
+ public:
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
+  Result<transport::Attachment> attach(const transport::FileRef& file) override {
+    ++attached;
+    return transport::Attachment{nullptr, static_cast<std::uint64_t>(file.fd),
+                                 static_cast<std::uint64_t>(file.direct_fd)};
+  }
+  Result<transport::Attachment> attach(const MemoryRange&) override {
+    return transport::Attachment{};
+  }
+  std::size_t submit(std::span<const Segment> segments) override {
+    std::size_t count = 0;
+    while (count < segments.size() && taken.size() < room) taken.push_back(segments[count++]);
+    return count;
+  }
+  std::size_t reap(std::span<Completion>) override { return 0; }
+
+  // Completes the oldest segment.
+  void answer(Transfer& transfer, std::int64_t result) {
+    const auto segment = taken.front();
+    taken.pop_front();
+    Completion completion;
+    completion.cookie = segment.cookie;
+    completion.result = result;
+    completion.disk_bytes = 0;
+    transfer.complete(completion, 7);
+  }
+
+  std::deque<Segment> taken;
+  std::size_t room = 100;
+  int attached = 0;
+
+ private:
+  transport::Capabilities capabilities_;
+};
+
+constexpr std::uint64_t piece = 4096;
+
+Run run_of(Route route, FileRange range, bool direct_io = false) {
+  Run run;
+  run.route = route;
+  run.reason = direct_io ? Reason::policy_direct : Reason::host_memory;
+  run.file = range;
+  run.segment_bytes = piece;
+  run.align_bytes = direct_io ? 512 : 1;
+  run.direct_io = direct_io;
+  return run;
+}
+
+Leg leg_of(FileRange range, std::initializer_list<Run> runs) {
+  Leg leg;
+  leg.range = range;
+  leg.address = 0x10000;
+  for (const auto& run : runs) leg.runs[leg.run_count++] = run;
+  return leg;
+}
+
+class TransferTest : public testing::Test {
+ protected:
+  Transfer make(std::vector<Leg> legs, Direction direction = Direction::read,
+                bool may_fall_back = true, std::uint64_t deadline_ns = UINT64_MAX) {
+    TransferSpec spec;
+    spec.direction = direction;
+    spec.files = {{{3, 4}, "a.bin"}};
+    spec.legs = std::move(legs);
+    spec.may_fall_back = may_fall_back;
+    spec.deadline_ns = deadline_ns;
+    Routes routes;
+    routes.buffered.fill(&transport);
+    routes.direct.fill(&transport);
+    return {std::move(spec), routes, 5};
+  }
+  Receipt account(const Transfer& transfer) {
+    Receipt receipt;
+    transfer.account(receipt);
+    return receipt;
+  }
+  Scripted transport;
+};
+
+TEST_F(TransferTest, CutsAtAbsoluteOffsetsAndCountsEverything) {
+  auto transfer = make({leg_of({1000, 8000}, {run_of(Route::buffered, {1000, 8000})})});
+  EXPECT_TRUE(transfer.step(3));
+  ASSERT_EQ(transport.taken.size(), 3U);
+  EXPECT_EQ(transport.taken[0].file_offset, 1000U);
+  EXPECT_EQ(transport.taken[0].size_bytes, 3096U);
+  EXPECT_EQ(transport.taken[1].file_offset, 4096U);
+  EXPECT_EQ(transport.taken[1].address, 0x10000U + 3096);
+  EXPECT_EQ(transport.taken[2].size_bytes, 808U);
+  EXPECT_EQ(transport.taken[0].cookie >> 32, 5U);
+  EXPECT_EQ(transport.attached, 1);
+  EXPECT_FALSE(transfer.drained());
+  for (const auto size : {3096, 4096, 808}) transport.answer(transfer, size);
+  EXPECT_TRUE(transfer.drained());
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.moved_bytes, 8000U);
+  EXPECT_EQ(receipt.wanted_bytes, 8000U);
+  EXPECT_FALSE(receipt.ended_early);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].bytes, 8000U);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].segments, 3U);
+  EXPECT_EQ(receipt.times.started_ns, 3U);
+  EXPECT_EQ(receipt.times.first_byte_ns, 7U);
+  EXPECT_TRUE(receipt.disk_measured);
+}
+
+TEST_F(TransferTest, A2_ShortAndInterruptedSegmentsGoOn) {
+  auto transfer = make({leg_of({0, 100}, {run_of(Route::buffered, {0, 100})})});
+  transfer.step(1);
+  transport.answer(transfer, 30);
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 1U);
+  EXPECT_EQ(transport.taken[0].file_offset, 30U);
+  EXPECT_EQ(transport.taken[0].address, 0x10000U + 30);
+  EXPECT_EQ(transport.taken[0].size_bytes, 70U);
+  transport.answer(transfer, -EINTR);
+  transfer.step(1);
+  transport.answer(transfer, 70);
+  EXPECT_TRUE(transfer.drained());
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.moved_bytes, 100U);
+  EXPECT_EQ(receipt.retries, 2U);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].segments, 1U);
+}
+
+TEST_F(TransferTest, EndOfFileStopsWhatLiesBehindIt) {
+  transport.room = 2;
+  auto transfer = make({leg_of({0, 5 * piece}, {run_of(Route::buffered, {0, 5 * piece})})});
+  transfer.step(1);
+  transport.answer(transfer, 100);
+  transport.answer(transfer, 0);
+  EXPECT_FALSE(transfer.drained());
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 1U);  // the rest of the first, and nothing behind the end
+  transport.answer(transfer, 0);
+  EXPECT_TRUE(transfer.drained());
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.moved_bytes, 100U);
+  EXPECT_TRUE(receipt.ended_early);
+  EXPECT_EQ(receipt.end_of_file, 100U);
+}
+
+TEST_F(TransferTest, BytesBehindALateEndDoNotCount) {
+  auto transfer = make({leg_of({0, 2 * piece}, {run_of(Route::buffered, {0, 2 * piece})})});
+  transfer.step(1);
+  std::swap(transport.taken[0], transport.taken[1]);
+  transport.answer(transfer, piece);  // the second: read before the file was cut
+  transport.answer(transfer, 0);
+  EXPECT_TRUE(transfer.drained());
+  EXPECT_EQ(account(transfer).moved_bytes, 0U);
+  EXPECT_EQ(account(transfer).end_of_file, 0U);
+}
+
+TEST_F(TransferTest, D4_AFailureInTheMiddleFailsTheWhole) {
+  transport.room = 3;
+  auto transfer = make({leg_of({0, 8 * piece}, {run_of(Route::buffered, {0, 8 * piece})})});
+  transfer.step(1);
+  transport.answer(transfer, piece);
+  transport.answer(transfer, -EIO);
+  EXPECT_FALSE(transfer.drained());  // C7: the third is still in flight
+  EXPECT_FALSE(transfer.step(1));    // and nothing new is submitted
+  transport.answer(transfer, piece);
+  EXPECT_TRUE(transfer.drained());
+  ASSERT_TRUE(transfer.error());
+  EXPECT_EQ(transfer.error()->code, EIO);
+  EXPECT_EQ(transfer.error()->offset, piece);
+  EXPECT_EQ(transfer.error()->path, "a.bin");
+}
+
+TEST_F(TransferTest, DirectFallsBackOnListedErrorsAndKeepsTheReason) {
+  auto transfer =
+      make({leg_of({0, 2 * piece}, {run_of(Route::direct_host, {0, 2 * piece}, true)})});
+  transfer.step(1);
+  EXPECT_EQ(transport.taken[0].file, 4U);
+  transport.answer(transfer, -EINVAL);
+  transport.answer(transfer, piece);
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 1U);
+  EXPECT_EQ(transport.taken[0].file, 3U);
+  EXPECT_FALSE(transport.taken[0].direct_io);
+  transport.answer(transfer, piece);
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.moved_bytes, 2 * piece);
+  EXPECT_EQ(receipt.fallbacks, 1U);
+  EXPECT_EQ(receipt.fallback_code, EINVAL);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].bytes, piece);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].reason, Reason::fell_back);
+  EXPECT_EQ(receipt.routes[index(Route::direct_host)].bytes, piece);
+}
+
+TEST_F(TransferTest, UnderPolicyDirectARefusalIsAnError) {
+  auto transfer = make({leg_of({0, piece}, {run_of(Route::direct_host, {0, piece}, true)})},
+                       Direction::read, false);
+  transfer.step(1);
+  transport.answer(transfer, -EINVAL);
+  EXPECT_TRUE(transfer.drained());
+  ASSERT_TRUE(transfer.error());
+  EXPECT_EQ(transfer.error()->kind, ErrorKind::route_refused);
+}
+
+TEST_F(TransferTest, ADirectReadThatStopsInsideABlockEndsBuffered) {
+  auto transfer = make({leg_of({0, piece}, {run_of(Route::direct_host, {0, piece}, true)})},
+                       Direction::read, false);
+  transfer.step(1);
+  transport.answer(transfer, 700);
+  transfer.step(1);
+  EXPECT_FALSE(transport.taken[0].direct_io);
+  transport.answer(transfer, 0);
+  EXPECT_TRUE(transfer.drained());
+  EXPECT_FALSE(transfer.error());
+  EXPECT_EQ(account(transfer).moved_bytes, 700U);
+  EXPECT_EQ(account(transfer).fallbacks, 0U);
+}
+
+TEST_F(TransferTest, CancelDrainsWhatIsInFlight) {
+  transport.room = 1;
+  auto transfer = make({leg_of({0, 3 * piece}, {run_of(Route::buffered, {0, 3 * piece})})});
+  transfer.step(1);
+  transfer.stop({ErrorKind::cancelled, ErrorOrigin::straightway, 0, "read", "", {}, "", ""});
+  EXPECT_FALSE(transfer.drained());
+  transport.answer(transfer, 10);  // its rest is not submitted any more
+  EXPECT_TRUE(transfer.drained());
+  EXPECT_FALSE(transfer.step(1));
+  EXPECT_EQ(transfer.error()->kind, ErrorKind::cancelled);
+}
+
+TEST_F(TransferTest, TheDeadlineStopsIt) {
+  transport.room = 1;
+  auto transfer = make({leg_of({0, 3 * piece}, {run_of(Route::buffered, {0, 3 * piece})})},
+                       Direction::read, true, 100);
+  transfer.step(99);
+  EXPECT_FALSE(transfer.error());
+  transport.answer(transfer, piece);
+  transfer.step(100);
+  ASSERT_TRUE(transfer.error());
+  EXPECT_EQ(transfer.error()->kind, ErrorKind::deadline_exceeded);
+  EXPECT_TRUE(transport.taken.empty());
+  EXPECT_TRUE(transfer.drained());
+}
+
+TEST_F(TransferTest, ManyRangesGetOneTable) {
+  auto transfer = make({leg_of({0, 10}, {run_of(Route::buffered, {0, 10})}), leg_of({50, 0}, {}),
+                        leg_of({100, 20}, {run_of(Route::buffered, {100, 20})})});
+  transfer.step(1);
+  transport.answer(transfer, 10);
+  transport.answer(transfer, 5);
+  transfer.step(1);
+  transport.answer(transfer, 0);
+  EXPECT_TRUE(transfer.drained());
+  const auto receipt = account(transfer);
+  ASSERT_TRUE(receipt.ranges);
+  EXPECT_EQ(receipt.ranges->offset, (std::vector<std::uint64_t>{0, 50, 100}));
+  EXPECT_EQ(receipt.ranges->wanted_bytes, (std::vector<std::uint64_t>{10, 0, 20}));
+  EXPECT_EQ(receipt.ranges->moved_bytes, (std::vector<std::uint64_t>{10, 0, 5}));
+  EXPECT_EQ(receipt.moved_bytes, 15U);
+  EXPECT_EQ(receipt.end_of_file, 105U);
+}
+
+TEST_F(TransferTest, ARouteWithoutATransportIsNeverServedByAnother) {
+  TransferSpec spec;
+  spec.files = {{{3, 4}, "a.bin"}};
+  spec.legs = {leg_of({0, piece}, {run_of(Route::nvfs, {0, piece})})};
+  Routes routes;
+  routes.buffered[index(Route::staged)] = &transport;
+  Transfer transfer(std::move(spec), routes, 0);
+  transfer.step(1);
+  EXPECT_TRUE(transfer.drained());
+  ASSERT_TRUE(transfer.error());
+  EXPECT_EQ(transfer.error()->kind, ErrorKind::unsupported);
+  EXPECT_TRUE(transport.taken.empty());
+}
+
+TEST_F(TransferTest, EnvelopesAreWholeBlocks) {
+  auto transfer = make({leg_of({100, 1000}, {run_of(Route::staged, {100, 1000}, true)})});
+  transfer.step(1);
+  EXPECT_EQ(transport.taken[0].envelope_offset, 0U);
+  EXPECT_EQ(transport.taken[0].envelope_bytes, 1536U);
+  EXPECT_EQ(transport.taken[0].file_offset, 100U);
+}
+
+}  // namespace
+}  // namespace straightway::drive

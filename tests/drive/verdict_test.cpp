@@ -1,0 +1,41 @@
+#include "drive/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace straightway::drive {
+namespace {
+
+Verdict read_verdict(std::int64_t result, bool direct_io = false, std::uint32_t attempts = 0) {
+  return judge(Direction::read, result, 100, direct_io, attempts);
+}
+
+TEST(Verdict, AllShortAndNothing) {
+  EXPECT_EQ(read_verdict(100), Verdict::done);
+  EXPECT_EQ(read_verdict(99), Verdict::rest);
+  EXPECT_EQ(read_verdict(1), Verdict::rest);
+  EXPECT_EQ(read_verdict(0), Verdict::end_of_file);
+  EXPECT_EQ(judge(Direction::write, 0, 100, false, 0), Verdict::again);
+  EXPECT_EQ(judge(Direction::write, 0, 100, false, attempts_limit), Verdict::fail);
+}
+
+TEST(Verdict, A2_InterruptedIsTriedAgainWithinALimit) {
+  EXPECT_EQ(read_verdict(-EINTR), Verdict::again);
+  EXPECT_EQ(read_verdict(-EAGAIN, false, attempts_limit - 1), Verdict::again);
+  EXPECT_EQ(read_verdict(-EINTR, false, attempts_limit), Verdict::fail);
+}
+
+TEST(Verdict, E12_OnlyListedErrorsFallBack) {
+  EXPECT_EQ(read_verdict(-EINVAL, true), Verdict::fall_back);
+  EXPECT_EQ(read_verdict(-EOPNOTSUPP, true), Verdict::fall_back);
+  for (const int code : {EINVAL, EOPNOTSUPP, EIO, EFAULT, EBADF, ENOSPC, EDQUOT, EFBIG, EPERM}) {
+    EXPECT_EQ(read_verdict(-code, false), Verdict::fail) << code;
+  }
+  for (const int code : {EIO, EFAULT, EBADF, ENOSPC, EDQUOT, EFBIG, EPERM}) {
+    EXPECT_EQ(read_verdict(-code, true), Verdict::fail) << code;
+  }
+}
+
+}  // namespace
+}  // namespace straightway::drive
