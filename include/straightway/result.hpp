@@ -40,7 +40,7 @@ struct Error {
   ErrorKind kind = ErrorKind::io;
   ErrorOrigin origin = ErrorOrigin::straightway;
   int code = 0;           // errno, CUresult or CUfileOpError, by origin; 0 where there is none
-  std::string attempted;  // "read 4096 bytes"
+  std::string attempted;  // up to the file's name: "read 4096 bytes of"
   std::string path;       // the file, or empty
   std::optional<std::uint64_t> offset;  // file offset, bytes
   std::string why;                      // "Input/output error"

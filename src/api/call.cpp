@@ -1,0 +1,455 @@
+#include "api/call.hpp"
+
+#include <cerrno>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "api/job.hpp"
+#include "drive/inline_transfer.hpp"
+#include "os/facts.hpp"
+#include "plan/planner.hpp"
+
+namespace straightway {
+namespace {
+
+constexpr std::uint64_t largest_offset = std::numeric_limits<std::int64_t>::max();
+
+Error argument_error(Direction direction, const std::string& path, std::uint64_t offset,
+                     std::string why, std::string advice) {
+  return {ErrorKind::invalid_argument,
+          ErrorOrigin::straightway,
+          0,
+          to_string(direction),
+          path,
+          offset,
+          std::move(why),
+          std::move(advice)};
+}
+
+Result<void> check_range(Direction direction, const CallRange& range) {
+  const auto& path = range.file->facts->path;
+  if (range.offset > largest_offset || range.size_bytes > largest_offset ||
+      range.offset + range.size_bytes > largest_offset) {
+    return argument_error(direction, path, range.offset,
+                          "offset and size end beyond 2^63 - 1, or are negative",
+                          "give an offset and a size within the file");
+  }
+  if (range.size_bytes > range.memory.size_bytes) {
+    return argument_error(direction, path, range.offset,
+                          "the size is " + std::to_string(range.size_bytes) +
+                              " bytes and the memory has " +
+                              std::to_string(range.memory.size_bytes),
+                          "give a larger memory, or a smaller size");
+  }
+  const auto address = reinterpret_cast<std::uint64_t>(range.memory.address);
+  if (range.size_bytes > 0 && address == 0) {
+    return argument_error(direction, path, range.offset, "the memory's address is null",
+                          "give allocated memory");
+  }
+  if (range.memory.size_bytes > std::numeric_limits<std::uint64_t>::max() - address) {
+    return argument_error(direction, path, range.offset, "the memory ends beyond the address space",
+                          "check address and size");
+  }
+  return range.file->allows(direction);
+}
+
+// Why nothing of the plan can be done as asked, with each refused route.
+Error refusal(const Plan& plan) {
+  std::string why = plan::sentence(plan.failure, Route::buffered, plan.file.get(),
+                                   plan.machine.get(), plan.settings.get());
+  for (const auto route : all_routes) {
+    const auto reason = plan.refused[index(route)];
+    if (reason == Reason::none || reason == plan.failure || reason == Reason::policy_forbids ||
+        reason == Reason::space_is_host || reason == Reason::space_is_device) {
+      continue;
+    }
+    why += std::string("; not ") + to_string(route) + ": " +
+           plan::sentence(reason, route, plan.file.get(), plan.machine.get(), plan.settings.get());
+  }
+  return {ErrorKind::route_refused,
+          ErrorOrigin::straightway,
+          0,
+          std::string(to_string(plan.request.direction)) + " " +
+              std::to_string(plan.request.file.size_bytes) + " bytes under policy " +
+              to_string(plan.settings->policy.value) + " of",
+          plan.file->path,
+          plan.request.file.offset,
+          std::move(why),
+          "use policy auto, which takes the best way there is"};
+}
+
+Receipt begin_receipt(const Plan& plan, std::uint64_t queued_ns) {
+  Receipt receipt;
+  receipt.direction = plan.request.direction;
+  receipt.door = plan.request.door;
+  receipt.memory = plan.request.memory;
+  receipt.file_offset = plan.request.file.offset;
+  receipt.wanted_bytes = plan.request.file.size_bytes;
+  receipt.refused = plan.refused;
+  receipt.layer = plan.cufile.counters;
+  receipt.file = plan.file;
+  receipt.machine = plan.machine;
+  receipt.settings = plan.settings;
+  receipt.times.queued_ns = queued_ns;
+  return receipt;
+}
+
+// The demands that can only be judged once everything has moved.
+Result<Receipt> judge_receipt(Receipt receipt, const CallOptions& options) {
+  const auto& path = receipt.file->path;
+  if (options.exact && receipt.moved_bytes < receipt.wanted_bytes) {
+    return Error{ErrorKind::short_transfer,
+                 ErrorOrigin::straightway,
+                 0,
+                 std::string(to_string(receipt.direction)) + " exactly " +
+                     std::to_string(receipt.wanted_bytes) + " bytes of",
+                 path,
+                 receipt.file_offset,
+                 "short: got " + std::to_string(receipt.moved_bytes) + " bytes, end of file at " +
+                     std::to_string(receipt.end_of_file),
+                 "check that the file is complete, or leave exact out"};
+  }
+  if (receipt.settings->evidence.value != Demand::observed) return receipt;
+  for (const auto route : all_routes) {
+    const auto& share = receipt.routes[index(route)];
+    if (share.bytes == 0 || share.evidence.kind == EvidenceKind::observed) continue;
+    return Error{ErrorKind::evidence_missing,
+                 ErrorOrigin::straightway,
+                 0,
+                 std::string(to_string(receipt.direction)) + " with observed evidence",
+                 path,
+                 receipt.file_offset,
+                 std::to_string(share.bytes) + " bytes went by " + to_string(route) +
+                     ", and nothing independent confirms it",
+                 "the bytes have moved; ask for evidence 'any', or use another policy"};
+  }
+  return receipt;
+}
+
+Result<void> sync_file(const os::Syscalls& syscalls, const OpenFile& file, Sync sync, int fd) {
+  if (sync == Sync::none) return {};
+  const int result = sync == Sync::data ? syscalls.fdatasync(fd) : syscalls.fsync(fd);
+  if (result >= 0) return {};
+  return Error{os::errno_kind(-result),
+               ErrorOrigin::system,
+               -result,
+               "make the write durable",
+               file.facts->path,
+               {},
+               os::errno_text(-result),
+               "the bytes may be lost: write them again, and check the drive"};
+}
+
+// A call that is checked and planned.
+struct Prepared {
+  std::vector<CallRange> ranges;
+  std::vector<Plan> plans;
+  CallOptions options;
+  std::uint64_t queued_ns = 0;
+
+  Engine& engine() const { return *ranges.front().file->engine; }
+  const Plan& first() const { return plans.front(); }
+  Direction direction() const { return first().request.direction; }
+  void end_all() const {
+    for (const auto& range : ranges) range.file->end();
+  }
+  std::optional<Error> check_spaces() const;
+  Result<Receipt> conclude(Receipt receipt, std::optional<Error> error) const;
+  std::optional<drive::TransferSpec> spec() const;
+};
+
+// All memories of a call lie in one space.
+std::optional<Error> Prepared::check_spaces() const {
+  const auto& memory = first().request.memory;
+  for (const auto& plan : plans) {
+    const auto& other = plan.request.memory;
+    if (other.size_bytes == 0 || memory.size_bytes == 0 ||
+        (other.space == memory.space && other.device == memory.device)) {
+      continue;
+    }
+    return argument_error(direction(), plan.file->path, plan.request.file.offset,
+                          "the ranges lie in different memories",
+                          "make one call for each GPU, and one for host memory");
+  }
+  return {};
+}
+
+// After the transfer: durability, then what the caller demanded, then the ledger.
+Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) const {
+  for (std::size_t i = 0; i < ranges.size() && !error && direction() == Direction::write; ++i) {
+    if (i > 0 && ranges[i].file == ranges[i - 1].file) continue;
+    auto synced = sync_file(engine().syscalls(), *ranges[i].file, options.sync,
+                            ranges[i].file->ref(false).fd);
+    if (!synced) error = synced.error();
+  }
+  receipt.times.done_ns = drive::now_ns();
+  if (error) {
+    engine().record_error(direction());
+    return *error;
+  }
+  const auto file_size = first().request.file_size_bytes;
+  receipt.ended_early =
+      direction() == Direction::read && receipt.moved_bytes < receipt.wanted_bytes;
+  if (receipt.ended_early && ranges.size() == 1 && file_size > 0 &&
+      file_size < receipt.end_of_file) {
+    receipt.end_of_file = file_size;  // the read began behind the end
+  }
+  engine().record(receipt);
+  return judge_receipt(std::move(receipt), options);
+}
+
+bool may_fall_back(const Plan& plan) { return plan.settings->policy.value != Policy::direct; }
+
+// Empty where there is nothing to move.
+std::optional<drive::TransferSpec> Prepared::spec() const {
+  drive::TransferSpec spec;
+  spec.direction = direction();
+  spec.may_fall_back = may_fall_back(first());
+  if (options.deadline) {
+    spec.deadline_ns = queued_ns + static_cast<std::uint64_t>(options.deadline->count());
+  }
+  bool any = false;
+  const OpenFile* last = nullptr;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto& plan = plans[i];
+    bool direct = false;
+    for (std::uint8_t run = 0; run < plan.run_count; ++run) direct |= plan.runs[run].direct_io;
+    if (ranges[i].file.get() != last) {
+      last = ranges[i].file.get();
+      spec.files.push_back({ranges[i].file->ref(direct), plan.file->path});
+    } else if (direct) {
+      spec.files.back().ref = ranges[i].file->ref(true);
+    }
+    spec.legs.push_back({plan.request.file, plan.request.memory.address,
+                         static_cast<std::uint32_t>(spec.files.size() - 1), plan.run_count,
+                         plan.runs});
+    any |= plan.run_count > 0;
+  }
+  if (!any) return {};
+  return spec;
+}
+
+Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
+                         const CallOptions& options) {
+  Prepared prepared;
+  prepared.queued_ns = drive::now_ns();
+  prepared.options = options;
+  if (options.deadline && options.deadline->count() <= 0) {
+    return argument_error(direction, ranges.front().file->facts->path, ranges.front().offset,
+                          "the deadline is not in the future", "give a time above zero");
+  }
+  const auto settings = call_settings(ranges.front().file->settings, options);
+  prepared.plans.reserve(ranges.size());
+  for (const auto& range : ranges) {
+    auto plan = plan_call(direction, range, settings);
+    if (!plan) return plan.error();
+    if (plan->failure != Reason::none) return refusal(*plan);
+    prepared.plans.push_back(std::move(*plan));
+  }
+  prepared.ranges = std::move(ranges);
+  if (auto error = prepared.check_spaces()) return *error;
+  const auto& memory = prepared.first().request.memory;
+  if (memory.space == SpaceKind::cuda && memory.size_bytes > 0) {
+    auto ordered = prepared.engine().wait_stream(memory.device, options.stream);
+    if (!ordered) return ordered.error();
+  }
+  return prepared;
+}
+
+// Whether the caller's own thread does it: small, into host memory, nobody watches.
+bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
+  return plan.request.memory.space == SpaceKind::host &&
+         range.size_bytes <= drive::inline_limit_bytes && !options.on_progress && !options.deadline;
+}
+
+Result<Receipt> finish_inline(const CallRange& range, const Plan& plan, const CallOptions& options,
+                              std::uint64_t queued_ns) {
+  auto receipt = begin_receipt(plan, queued_ns);
+  bool direct = false;
+  for (std::uint8_t run = 0; run < plan.run_count; ++run) direct |= plan.runs[run].direct_io;
+  auto& engine = *range.file->engine;
+  const auto ref = range.file->ref(direct);
+  receipt.times.started_ns = queued_ns;
+  auto error = drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
+                                      may_fall_back(plan), receipt);
+  if (!error && options.sync != Sync::none && plan.request.direction == Direction::write) {
+    auto synced = sync_file(engine.syscalls(), *range.file, options.sync, ref.fd);
+    if (!synced) error = synced.error();
+  }
+  receipt.times.done_ns = drive::now_ns();
+  receipt.times.first_byte_ns = receipt.moved_bytes > 0 ? receipt.times.done_ns : 0;
+  if (error) {
+    engine.record_error(plan.request.direction);
+    return std::move(*error);
+  }
+  if (plan.request.direction == Direction::read && receipt.moved_bytes < receipt.wanted_bytes) {
+    receipt.ended_early = true;
+    if (receipt.moved_bytes > 0) receipt.end_of_file = receipt.file_offset + receipt.moved_bytes;
+    if (receipt.moved_bytes == 0) {
+      receipt.end_of_file = range.file->size().ok() ? *range.file->size() : receipt.file_offset;
+    }
+  }
+  engine.record(receipt);
+  if (!options.exact && plan.settings->evidence.value == Demand::any) return receipt;
+  return judge_receipt(std::move(receipt), options);
+}
+
+std::shared_ptr<Job::State> new_state(const Prepared& prepared, std::shared_ptr<void> owner) {
+  auto state = std::make_shared<Job::State>();
+  state->engine = prepared.ranges.front().file->engine;
+  state->generation = prepared.engine().generation();
+  state->owner = std::move(owner);
+  for (const auto& plan : prepared.plans) state->wanted_bytes += plan.request.file.size_bytes;
+  return state;
+}
+
+// On the pump's thread: makes the receipt, lets go of the files, tells whoever waits. Durability
+// takes long, so it gets a thread of its own.
+void drained(const std::shared_ptr<Job::State>& state, std::shared_ptr<Prepared> prepared,
+             const drive::Drained& what) {
+  auto receipt = begin_receipt(prepared->first(), prepared->queued_ns);
+  if (what.transfer != nullptr) what.transfer->account(receipt);
+  receipt.threads = what.threads;
+  receipt.pinned_bytes = what.pinned_bytes;
+  const bool at_once =
+      prepared->options.sync == Sync::none || prepared->direction() == Direction::read;
+  auto conclude = [state, prepared = std::move(prepared), receipt = std::move(receipt),
+                   error = what.error]() mutable {
+    auto outcome = prepared->conclude(std::move(receipt), std::move(error));
+    prepared->end_all();
+    prepared.reset();  // before anybody is told: whoever waits may then end the Context
+    state->finish(std::move(outcome));
+  };
+  if (at_once) return conclude();
+  try {
+    std::thread(conclude).detach();
+  } catch (const std::system_error&) {
+    conclude();
+  }
+}
+
+Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
+  auto prepared = std::make_shared<Prepared>(std::move(made));
+  auto state = new_state(*prepared, std::move(owner));
+  auto spec = prepared->spec();
+  if (!spec) {
+    auto receipt = begin_receipt(prepared->first(), prepared->queued_ns);
+    receipt.wanted_bytes = state->wanted_bytes;
+    if (state->wanted_bytes > 0) receipt.end_of_file = prepared->first().request.file_size_bytes;
+    auto outcome = prepared->conclude(std::move(receipt), {});
+    prepared->end_all();
+    state->finish(std::move(outcome));
+    return Job(state);
+  }
+  auto order = std::make_shared<drive::Order>();
+  order->spec = std::move(*spec);
+  order->space = prepared->first().request.memory.space;
+  order->device = prepared->first().request.memory.device;
+  if (prepared->options.on_progress) {
+    order->on_progress = [call = prepared->options.on_progress, wanted = state->wanted_bytes](
+                             std::uint64_t moved) { call({moved, wanted}); };
+  }
+  order->on_drained = [state, kept = prepared](const drive::Drained& what) mutable {
+    drained(state, std::move(kept), what);
+  };
+  state->order = order;
+  const auto engine = prepared->ranges.front().file->engine;
+  prepared.reset();
+  if (auto submitted = engine->submit(order); !submitted) {
+    state->order.reset();
+    return submitted.error();  // the caller ends the files
+  }
+  return Job(state);
+}
+
+void end_all(const std::vector<CallRange>& ranges) {
+  for (const auto& range : ranges) range.file->end();
+}
+
+}  // namespace
+
+Error closed_error(Direction direction, const std::string& path) {
+  return {ErrorKind::closed,    ErrorOrigin::system, EBADF, to_string(direction), path, {},
+          "the file is closed", "open it again"};
+}
+
+std::shared_ptr<const Settings> call_settings(const std::shared_ptr<const Settings>& settings,
+                                              const CallOptions& options) {
+  if (!options.policy && !options.cache && !options.evidence) return settings;
+  auto changed = std::make_shared<Settings>(*settings);
+  if (options.policy) changed->policy = {*options.policy, Origin::call};
+  if (options.cache) changed->cache = {*options.cache, Origin::call};
+  if (options.evidence) changed->evidence = {*options.evidence, Origin::call};
+  return changed;
+}
+
+Result<CallRange> range_of(const std::shared_ptr<OpenFile>& file, Direction, const Memory& memory,
+                           const CallOptions& options) {
+  return CallRange{file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory};
+}
+
+Result<Plan> plan_call(Direction direction, const CallRange& range,
+                       const std::shared_ptr<const Settings>& settings, const MemoryRange* known) {
+  if (auto checked = check_range(direction, range); !checked && known == nullptr) {
+    return checked.error();
+  }
+  auto& engine = *range.file->engine;
+  Request request;
+  request.direction = direction;
+  request.door = range.file->door;
+  request.file = {range.offset, range.size_bytes};
+  if (known != nullptr) {
+    request.memory = *known;
+  } else {
+    auto memory = engine.find_memory(range.memory, range.size_bytes);
+    if (!memory) {
+      auto error = memory.error();
+      error.path = range.file->facts->path;
+      return error;
+    }
+    request.memory = *memory;
+  }
+  // A small read into host memory finds the end by itself, and saves the look.
+  if (known != nullptr || range.size_bytes > drive::inline_limit_bytes ||
+      request.memory.space != SpaceKind::host || direction == Direction::write) {
+    auto size = range.file->size();
+    if (!size) return size.error();
+    request.file_size_bytes = *size;
+  }
+  const auto machine = engine.machine(known != nullptr || request.memory.space == SpaceKind::cuda);
+  return plan::make_plan(request, {range.file->facts, machine}, settings);
+}
+
+Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
+                         const CallOptions& options) {
+  if (ranges.size() == 1) {  // the small case allocates nothing
+    const auto& range = ranges.front();
+    const auto queued_ns = drive::now_ns();
+    if (range.size_bytes <= drive::inline_limit_bytes) {
+      auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
+      if (plan && plan->failure == Reason::none && runs_inline(range, *plan, options)) {
+        auto receipt = finish_inline(range, *plan, options, queued_ns);
+        end_all(ranges);
+        return receipt;
+      }
+    }
+  }
+  auto job = submit_call(direction, std::move(ranges), options, nullptr);
+  if (!job) return job.error();
+  return job->result();
+}
+
+Result<Job> submit_call(Direction direction, std::vector<CallRange> ranges, CallOptions options,
+                        std::shared_ptr<void> owner) {
+  auto prepared = prepare(direction, ranges, options);
+  if (!prepared) {
+    end_all(ranges);
+    return prepared.error();
+  }
+  auto job = start(std::move(*prepared), std::move(owner));
+  if (!job) end_all(ranges);
+  return job;
+}
+
+}  // namespace straightway

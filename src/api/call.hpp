@@ -1,0 +1,43 @@
+#pragma once
+// One call of the front door: arguments checked once, then Request, Plan, transfer, Receipt.
+
+#include <memory>
+#include <vector>
+
+#include "api/open_file.hpp"
+#include "straightway/file.hpp"
+
+namespace straightway {
+
+// A range of a call, with its file.
+struct CallRange {
+  std::shared_ptr<OpenFile> file;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+  Memory memory;
+};
+
+// Overrides of the settings by the call's options.
+std::shared_ptr<const Settings> call_settings(const std::shared_ptr<const Settings>& settings,
+                                              const CallOptions& options);
+
+// Checks the range against the file's mode and the memory, and plans it. known: memory that was
+// resolved before (or does not exist yet), else it is found from the pointer.
+Result<Plan> plan_call(Direction direction, const CallRange& range,
+                       const std::shared_ptr<const Settings>& settings,
+                       const MemoryRange* known = nullptr);
+
+// Blocking. Each file's begin() was called; this calls its end().
+Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
+                         const CallOptions& options);
+// Submits; begin() as above, end() when drained.
+Result<Job> submit_call(Direction direction, std::vector<CallRange> ranges, CallOptions options,
+                        std::shared_ptr<void> owner);
+
+// The range of a whole call; the errors name the argument.
+Result<CallRange> range_of(const std::shared_ptr<OpenFile>& file, Direction direction,
+                           const Memory& memory, const CallOptions& options);
+
+Error closed_error(Direction direction, const std::string& path);
+
+}  // namespace straightway

@@ -1,0 +1,352 @@
+#include "api/engine.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <new>
+
+#include "memory/space.hpp"
+#include "os/facts.hpp"
+#include "os/memory_access.hpp"
+#include "plan/settings.hpp"
+#include "transport/posix.hpp"
+#include "transport/staged.hpp"
+#include "transport/threaded.hpp"
+#include "transport/uring.hpp"
+
+namespace straightway {
+namespace {
+
+// Ten copiers fill a PCIe 5 x16 link; more add CPU time and no speed (measured).
+constexpr std::uint32_t copiers_limit = 10;
+constexpr std::uint32_t uring_depth = 32;
+constexpr std::uint32_t page_alive = 1;
+constexpr std::uint32_t page_reviving = 2;
+
+// A page that reads as zeros in a forked child: how a child finds out, without a fork handler.
+std::atomic<std::uint32_t>* map_alive_page() {
+  void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (::madvise(page, 4096, MADV_WIPEONFORK) != 0) {
+    ::munmap(page, 4096);
+    return nullptr;
+  }
+  return new (page) std::atomic<std::uint32_t>(page_alive);
+}
+
+std::optional<std::string> read_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+template <class T>
+void override_setting(Setting<T>& setting, const std::optional<T>& value) {
+  if (value) setting = {*value, Origin::api};
+}
+
+// Pins a ring of the wanted size, or a smaller one where the machine refuses so much.
+Result<std::unique_ptr<memory::Pinned>> pin_ring(memory::Space& space, std::int32_t device,
+                                                 std::uint64_t size_bytes) {
+  for (auto size = std::max(size_bytes, transport::staged_piece_bytes);; size /= 2) {
+    auto ring = space.pin(device, size);
+    if (ring || ring.error().kind != ErrorKind::out_of_memory ||
+        size / 2 < transport::staged_piece_bytes) {
+      return ring;
+    }
+  }
+}
+
+// What the pump needs to open transports; it outlives the Engine.
+struct TransportMaker {
+  const os::Syscalls* syscalls;
+  std::uint32_t threads;
+  std::uint64_t pinned_bytes;
+
+  Result<std::unique_ptr<transport::Transport>> operator()(
+      const drive::TransportKey& key, const std::shared_ptr<memory::Space>& space,
+      transport::Wake& wake) const;
+  std::unique_ptr<transport::Transport> threaded(transport::Wake& wake) const {
+    return std::make_unique<transport::Threaded>(
+        [calls = syscalls] { return std::make_unique<transport::Posix>(*calls, true); }, threads,
+        wake);
+  }
+};
+
+Result<std::unique_ptr<transport::Transport>> TransportMaker::operator()(
+    const drive::TransportKey& key, const std::shared_ptr<memory::Space>& space,
+    transport::Wake& wake) const {
+  if (key.space == SpaceKind::host) {
+    if (key.direct_io) {
+      if (auto uring = transport::Uring::create(uring_depth, wake)) {
+        return std::unique_ptr<transport::Transport>(std::move(*uring));
+      }
+    }
+    return threaded(wake);
+  }
+  auto lane = space->open_lane(key.device);
+  if (!lane) return lane.error();
+  auto ring = pin_ring(*space, key.device, pinned_bytes);
+  if (!ring) return ring.error();
+  return std::unique_ptr<transport::Transport>(
+      std::make_unique<transport::Staged>(threaded(wake), std::move(*ring), std::move(*lane)));
+}
+
+}  // namespace
+
+Error forked_error(std::string attempted) {
+  return {ErrorKind::forked,
+          ErrorOrigin::straightway,
+          0,
+          std::move(attempted),
+          "",
+          {},
+          "this process is a forked child, where CUDA cannot be used",
+          "start it with spawn or exec instead of fork, or read into host memory"};
+}
+
+struct Engine::Parts {
+  std::mutex mutex;
+  std::shared_ptr<const MachineFacts> machine;  // without GPU facts until cuda_loaded
+  bool machine_has_gpu = false;
+  bool cuda_loaded = false;
+  memory::Cuda cuda;
+  std::unique_ptr<drive::Pump> pump;
+  std::atomic<drive::Pump*> started_pump{nullptr};
+  std::unique_ptr<receipt::Ledger> ledger;
+  std::atomic<receipt::Ledger*> started_ledger{nullptr};
+  bool ledger_tried = false;
+};
+
+Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options) {
+  auto settings = std::make_shared<Settings>();
+  override_setting(settings->policy, options.policy);
+  override_setting(settings->cache, options.cache);
+  override_setting(settings->evidence, options.evidence);
+  override_setting(settings->threads, options.threads);
+  override_setting(settings->pinned_bytes, options.pinned_bytes);
+  override_setting(settings->ledger, options.ledger);
+  if (options.threads && *options.threads > 1024) {
+    return Error{ErrorKind::invalid_argument,
+                 ErrorOrigin::straightway,
+                 0,
+                 "set threads to " + std::to_string(*options.threads),
+                 "",
+                 {},
+                 "it must lie between 1 and 1024, or be 0 for a choice from the machine",
+                 ""};
+  }
+  if (options.pinned_bytes && *options.pinned_bytes < transport::staged_piece_bytes) {
+    return Error{ErrorKind::invalid_argument,
+                 ErrorOrigin::straightway,
+                 0,
+                 "set pinned_bytes to " + std::to_string(*options.pinned_bytes),
+                 "",
+                 {},
+                 "the ring needs at least 1 MiB",
+                 "give 1M or more; 64M is the default"};
+  }
+  if (auto read = plan::read_environment(*settings, read_variable); !read) return read.error();
+  std::shared_ptr<Engine> engine(new Engine(std::move(settings), options.on_warning));
+  if (engine->alive_ == nullptr) {
+    return Error{ErrorKind::unsupported,
+                 ErrorOrigin::system,
+                 errno,
+                 "create a context",
+                 "",
+                 {},
+                 "the kernel has no MADV_WIPEONFORK",
+                 "use Linux 4.14 or newer"};
+  }
+  return engine;
+}
+
+Engine::Engine(std::shared_ptr<const Settings> settings,
+               std::function<void(std::string_view)> warning)
+    : settings_(std::move(settings)),
+      on_warning_(std::move(warning)),
+      syscalls_(&os::kernel()),
+      parts_(new Parts),
+      alive_(map_alive_page()) {}
+
+Engine::~Engine() {
+  if (alive_ == nullptr) {
+    delete parts_.load();
+    return;
+  }
+  // In a child whose Context was never used there, the parts are the parent's: left alone.
+  if (alive_->load() == page_alive) delete parts_.load();
+  ::munmap(alive_, 4096);
+}
+
+// The first to come in a child makes new parts; the parent's may hold locks that nobody releases.
+void Engine::revive() {
+  std::uint32_t wiped = 0;
+  if (alive_->compare_exchange_strong(wiped, page_reviving)) {
+    parts_.store(new Parts);
+    ++forks_;
+    alive_->store(page_alive);
+    return;
+  }
+  while (alive_->load() != page_alive) {
+  }
+}
+
+Engine::Parts& Engine::parts() {
+  if (alive_->load(std::memory_order_acquire) != page_alive) revive();
+  return *parts_.load(std::memory_order_acquire);
+}
+
+std::uint32_t Engine::generation() {
+  parts();
+  return forks_;
+}
+
+// Never in a forked child: the parent's driver state is there, and unusable.
+const memory::Cuda& Engine::cuda(Parts& live) {
+  if (!live.cuda_loaded && forks_ == 0) {
+    live.cuda = memory::load_cuda();
+    live.cuda_loaded = true;
+  }
+  return live.cuda;
+}
+
+std::shared_ptr<const MachineFacts> Engine::machine(bool with_gpu) {
+  auto& live = parts();
+  const std::lock_guard lock(live.mutex);
+  if (live.machine && (live.machine_has_gpu || !with_gpu)) return live.machine;
+  auto facts = live.machine ? *live.machine : os::read_machine_facts();
+  if (with_gpu) {
+    const auto& state = cuda(live).state;
+    facts.cuda_driver = state.driver;
+    facts.cuda_devices = state.devices;
+    facts.cuda_why_not = forks_ > 0 ? "this is a forked child" : state.why_not;
+    facts.cuda_simulated = state.simulated;
+    live.machine_has_gpu = true;
+  }
+  live.machine = std::make_shared<const MachineFacts>(std::move(facts));
+  return live.machine;
+}
+
+Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size_bytes) {
+  const MemoryRange host{SpaceKind::host, -1, reinterpret_cast<std::uint64_t>(memory.address),
+                         size_bytes};
+  if (size_bytes == 0 || !memory::driver_is_loaded()) return host;
+  const auto space = device_space();
+  if (!space && is_forked_child() && !os::is_readable(memory.address)) {
+    return forked_error("use the memory of a GPU");  // or a bad pointer: nobody can tell here
+  }
+  if (!space) return host;
+  const auto found = space->find(memory.address, size_bytes);
+  if (!found) return found.error();
+  return *found ? **found : host;
+}
+
+Result<void> Engine::wait_stream(std::int32_t device, const std::optional<Stream>& stream) {
+  const auto space = device_space();
+  if (!space) return forked_error("order a transfer after a stream");
+  return space->wait_stream(device,
+                            stream ? std::optional<void*>(stream->handle) : std::optional<void*>());
+}
+
+Result<drive::Pump*> Engine::pump(Parts& live) {
+  if (auto* started = live.started_pump.load(std::memory_order_acquire)) return started;
+  const auto cpus = machine(false)->cpus;
+  const std::lock_guard lock(live.mutex);
+  if (!live.pump) {
+    const auto wanted = static_cast<std::uint32_t>(settings_->threads.value);
+    const auto threads = wanted > 0 ? wanted : std::clamp(cpus, 1U, copiers_limit);
+    auto started =
+        drive::Pump::start(TransportMaker{syscalls_, threads, settings_->pinned_bytes.value});
+    if (!started) return started.error();
+    live.pump = std::move(*started);
+    live.started_pump.store(live.pump.get(), std::memory_order_release);
+  }
+  return live.pump.get();
+}
+
+Result<void> Engine::submit(std::shared_ptr<drive::Order> order) {
+  auto& live = parts();
+  auto started = pump(live);
+  if (!started) return started.error();
+  if (order->space != SpaceKind::host) {
+    order->device_space = device_space();
+    if (!order->device_space) return forked_error("transfer to or from a GPU");
+  }
+  (*started)->submit(std::move(order));
+  return {};
+}
+
+std::shared_ptr<memory::Space> Engine::device_space() {
+  auto& live = parts();
+  const std::lock_guard lock(live.mutex);
+  return cuda(live).space;
+}
+
+void Engine::wake_pump() {
+  if (auto* pump = parts().started_pump.load(std::memory_order_acquire)) pump->wake();
+}
+
+void Engine::record(const Receipt& receipt) {
+  if (!settings_->ledger.value) return;
+  auto& live = parts();
+  auto* ledger = live.started_ledger.load(std::memory_order_acquire);
+  if (ledger == nullptr) {
+    const std::lock_guard lock(live.mutex);
+    if (!live.ledger_tried) {
+      live.ledger_tried = true;
+      auto created = receipt::Ledger::create();
+      if (created) {
+        live.ledger = std::move(*created);
+        live.started_ledger.store(live.ledger.get(), std::memory_order_release);
+      } else {
+        warn(created.error().message());
+      }
+    }
+    ledger = live.ledger.get();
+  }
+  if (ledger != nullptr) ledger->add(receipt);
+}
+
+void Engine::record_error(Direction direction) {
+  if (auto* ledger = parts().started_ledger.load(std::memory_order_acquire)) {
+    ledger->add_error(direction);
+  }
+}
+
+// Pays first-use costs: facts, the pump's thread, and for a device its ring, by a transfer of
+// nothing that opens its transport.
+Result<void> Engine::warmup(std::int32_t device) {
+  auto& live = parts();
+  machine(device >= 0);
+  auto started = pump(live);
+  if (!started) return started.error();
+  if (device < 0) return {};
+  const auto space = device_space();
+  if (!space) {
+    return Error{ErrorKind::unsupported,
+                 ErrorOrigin::straightway,
+                 0,
+                 "warm up cuda:" + std::to_string(device),
+                 "",
+                 {},
+                 machine(true)->cuda_why_not,
+                 "leave the device out"};
+  }
+  auto order = std::make_shared<drive::Order>();
+  order->space = SpaceKind::cuda;
+  order->device = device;
+  std::promise<std::optional<Error>> opened;
+  order->on_drained = [&opened](const drive::Drained& what) { opened.set_value(what.error); };
+  if (auto submitted = submit(std::move(order)); !submitted) return submitted.error();
+  if (auto error = opened.get_future().get()) return *error;
+  return {};
+}
+
+void Engine::warn(std::string_view text) const {
+  if (on_warning_) on_warning_(text);
+}
+
+}  // namespace straightway

@@ -1,0 +1,65 @@
+#pragma once
+// What a Context is made of: the one place that names concrete parts and wires them. Everything in
+// it is made on first use; a forked child makes it anew.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "drive/pump.hpp"
+#include "memory/cuda_space.hpp"
+#include "os/syscalls.hpp"
+#include "receipt/ledger.hpp"
+#include "straightway/context.hpp"
+#include "straightway/file.hpp"
+
+namespace straightway {
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  static Result<std::shared_ptr<Engine>> create(const ContextOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const std::shared_ptr<const Settings>& settings() const { return settings_; }
+  const os::Syscalls& syscalls() const { return *syscalls_; }
+  std::shared_ptr<const MachineFacts> machine(bool with_gpu);
+  // The space and device of a pointer. Host memory wherever no CUDA driver was loaded by anyone.
+  Result<MemoryRange> find_memory(const Memory& memory, std::uint64_t size_bytes);
+  // Work queued on the stream up to now is done when this returns.
+  Result<void> wait_stream(std::int32_t device, const std::optional<Stream>& stream);
+  Result<void> submit(std::shared_ptr<drive::Order> order);
+  void wake_pump();
+  void record(const Receipt& receipt);
+  void record_error(Direction direction);
+  void warn(std::string_view text) const;
+  Result<void> warmup(std::int32_t device);
+
+  // Counts forks: differs from what a file or job remembered when that belongs to the parent.
+  std::uint32_t generation();
+  bool is_forked_child() { return generation() > 0; }
+
+ private:
+  struct Parts;  // made again in a forked child; the parent's copy is left alone there
+  Engine(std::shared_ptr<const Settings> settings, std::function<void(std::string_view)> warning);
+  Parts& parts();
+  void revive();
+  const memory::Cuda& cuda(Parts& live);
+  Result<drive::Pump*> pump(Parts& live);
+  std::shared_ptr<memory::Space> device_space();
+
+  std::shared_ptr<const Settings> settings_;
+  std::function<void(std::string_view)> on_warning_;
+  const os::Syscalls* syscalls_;
+  std::atomic<Parts*> parts_{nullptr};
+  std::atomic<std::uint32_t>* alive_ = nullptr;  // in a page that the kernel wipes in a child
+  std::uint32_t forks_ = 0;
+};
+
+// The CUDA device may not be touched in a forked child.
+Error forked_error(std::string attempted);
+
+}  // namespace straightway

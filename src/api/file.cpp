@@ -1,0 +1,261 @@
+#include "straightway/file.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/call.hpp"
+#include "api/job.hpp"
+#include "api/open_file.hpp"
+
+namespace straightway {
+namespace {
+
+// Files of read_many that are open at the same time: well below the usual limit of 1024.
+constexpr std::size_t files_open_at_once = 128;
+
+Result<std::shared_ptr<Engine>> engine_of(const std::shared_ptr<Context>& context) {
+  if (context) return context->engine();
+  auto standard = Context::process_default();
+  if (!standard) return standard.error();
+  return (*standard)->engine();
+}
+
+// The ranges of one file, each with its begin().
+Result<std::vector<CallRange>> begin_ranges(const std::shared_ptr<OpenFile>& file,
+                                            Direction direction,
+                                            const std::vector<RangeRequest>& ranges) {
+  std::vector<CallRange> made;
+  made.reserve(ranges.size());
+  for (const auto& range : ranges) {
+    if (!file || !file->begin()) {
+      for (const auto& begun : made) begun.file->end();
+      return closed_error(direction, file ? file->facts->path : "");
+    }
+    made.push_back({file, range.offset, range.size_bytes, range.memory});
+  }
+  return made;
+}
+
+Result<Receipt> run_ranges(const std::shared_ptr<OpenFile>& file, Direction direction,
+                           const std::vector<RangeRequest>& ranges, const CallOptions& options) {
+  if (ranges.empty()) return run_ranges(file, direction, {RangeRequest{}}, options);
+  auto begun = begin_ranges(file, direction, ranges);
+  if (!begun) return begun.error();
+  return run_call(direction, std::move(*begun), options);
+}
+
+Result<Receipt> run_one(const std::shared_ptr<OpenFile>& file, Direction direction,
+                        const Memory& memory, const CallOptions& options) {
+  if (!file || !file->begin()) return closed_error(direction, file ? file->facts->path : "");
+  std::vector<CallRange> ranges;
+  ranges.push_back({file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory});
+  return run_call(direction, std::move(ranges), options);
+}
+
+Result<Job> submit_one(const std::shared_ptr<OpenFile>& file, Direction direction,
+                       const Memory& memory, CallOptions options, std::shared_ptr<void> owner) {
+  if (!file || !file->begin()) return closed_error(direction, file ? file->facts->path : "");
+  std::vector<CallRange> ranges;
+  ranges.push_back({file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory});
+  return submit_call(direction, std::move(ranges), std::move(options), std::move(owner));
+}
+
+// Adds what one batch of files moved to the receipt of all.
+void add_receipt(Receipt& sum, RangeTable& table, const Receipt& part) {
+  sum.wanted_bytes += part.wanted_bytes;
+  sum.moved_bytes += part.moved_bytes;
+  if (part.ended_early && !sum.ended_early) sum.end_of_file = part.end_of_file;
+  sum.ended_early |= part.ended_early;
+  for (const auto route : all_routes) {
+    auto& into = sum.routes[index(route)];
+    const auto& from = part.routes[index(route)];
+    into.bytes += from.bytes;
+    into.segments += from.segments;
+    if (into.reason == Reason::none) into.reason = from.reason;
+    if (into.evidence.kind == EvidenceKind::none || from.evidence.kind == EvidenceKind::claimed) {
+      if (from.bytes > 0) into.evidence = from.evidence;
+    }
+  }
+  sum.retries += part.retries;
+  sum.fallbacks += part.fallbacks;
+  if (sum.fallback_code == 0) sum.fallback_code = part.fallback_code;
+  sum.disk_measured &= part.disk_measured;
+  sum.disk_bytes = sum.disk_measured ? sum.disk_bytes + part.disk_bytes : 0;
+  sum.threads = std::max(sum.threads, part.threads);
+  sum.pinned_bytes = std::max(sum.pinned_bytes, part.pinned_bytes);
+  sum.times.done_ns = part.times.done_ns;
+  if (part.ranges) {
+    const auto append = [](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(table.offset, part.ranges->offset);
+    append(table.wanted_bytes, part.ranges->wanted_bytes);
+    append(table.moved_bytes, part.ranges->moved_bytes);
+  } else {
+    table.offset.push_back(part.file_offset);
+    table.wanted_bytes.push_back(part.wanted_bytes);
+    table.moved_bytes.push_back(part.moved_bytes);
+  }
+}
+
+// Opens requests [first, last), or as many as the limit of open files allows (at least one).
+Result<std::vector<CallRange>> open_batch(const std::vector<FileRequest>& requests,
+                                          std::size_t first, std::size_t last,
+                                          const std::shared_ptr<Engine>& engine) {
+  std::vector<CallRange> batch;
+  for (auto i = first; i < last; ++i) {
+    const auto& request = requests[i];
+    auto file = OpenFile::open(request.path, "r", {}, engine);
+    if (!file && file.error().kind == ErrorKind::too_many_files && !batch.empty()) break;
+    if (!file) {
+      for (const auto& opened : batch) opened.file->end();
+      return file.error();
+    }
+    (*file)->begin();
+    batch.push_back({*file, request.offset, request.size_bytes.value_or(request.memory.size_bytes),
+                     request.memory});
+  }
+  return batch;
+}
+
+}  // namespace
+
+File::File(std::shared_ptr<OpenFile> open) : open_(std::move(open)) {}
+File::File(File&&) noexcept = default;
+
+File& File::operator=(File&& other) noexcept {
+  if (this != &other) {
+    if (open_) open_->close();
+    open_ = std::move(other.open_);
+  }
+  return *this;
+}
+
+File::~File() {
+  if (open_) open_->close();
+}
+
+Result<File> File::open(std::string_view path, std::string_view mode, OpenOptions options,
+                        std::shared_ptr<Context> context) {
+  auto engine = engine_of(context);
+  if (!engine) return engine.error();
+  auto opened = OpenFile::open(std::string(path), mode, options, std::move(*engine));
+  if (!opened) return opened.error();
+  return File(std::move(*opened));
+}
+
+Result<File> File::from_descriptor(int fd, OpenOptions options, std::shared_ptr<Context> context) {
+  auto engine = engine_of(context);
+  if (!engine) return engine.error();
+  auto opened = OpenFile::adopt(fd, options, std::move(*engine));
+  if (!opened) return opened.error();
+  return File(std::move(*opened));
+}
+
+Result<void> File::close() {
+  if (open_) open_->close();
+  return {};
+}
+
+bool File::closed() const { return !open_ || open_->closed(); }
+
+Result<std::uint64_t> File::size() const {
+  if (!open_ || !open_->begin()) {
+    auto error = closed_error(Direction::read, path());
+    error.attempted = "ask for the size";
+    return error;
+  }
+  auto size = open_->size();
+  open_->end();
+  return size;
+}
+
+const std::string& File::path() const {
+  static const std::string none;
+  return open_ ? open_->facts->path : none;
+}
+
+const FileFacts* File::facts() const { return closed() ? nullptr : open_->facts.get(); }
+int File::descriptor() const { return closed() ? -1 : open_->ref(false).fd; }
+
+Result<Receipt> File::read_into(Memory memory, const CallOptions& options) const {
+  return run_one(open_, Direction::read, memory, options);
+}
+
+Result<Receipt> File::write_from(Memory memory, const CallOptions& options) const {
+  return run_one(open_, Direction::write, memory, options);
+}
+
+Result<Job> File::submit_read(Memory memory, CallOptions options,
+                              std::shared_ptr<void> owner) const {
+  return submit_one(open_, Direction::read, memory, std::move(options), std::move(owner));
+}
+
+Result<Job> File::submit_write(Memory memory, CallOptions options,
+                               std::shared_ptr<void> owner) const {
+  return submit_one(open_, Direction::write, memory, std::move(options), std::move(owner));
+}
+
+Result<Receipt> File::read_ranges(const std::vector<RangeRequest>& ranges,
+                                  const CallOptions& options) const {
+  return run_ranges(open_, Direction::read, ranges, options);
+}
+
+Result<Receipt> File::write_ranges(const std::vector<RangeRequest>& ranges,
+                                   const CallOptions& options) const {
+  return run_ranges(open_, Direction::write, ranges, options);
+}
+
+Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions& options) const {
+  if (!open_ || !open_->begin()) return closed_error(direction, path());
+  const CallRange range{open_, options.offset, options.size_bytes.value_or(memory.size_bytes),
+                        memory};
+  auto plan = plan_call(direction, range, call_settings(open_->settings, options));
+  open_->end();
+  return plan;
+}
+
+Result<Plan> File::explain(Direction direction, SpaceKind space, std::int32_t device,
+                           std::uint64_t size_bytes, const CallOptions& options) const {
+  if (!open_ || !open_->begin()) return closed_error(direction, path());
+  // As aligned as memory of its own allocation is.
+  const MemoryRange memory{space, space == SpaceKind::host ? -1 : device, 0, size_bytes};
+  const CallRange range{open_, options.offset, options.size_bytes.value_or(size_bytes), {}};
+  auto plan = plan_call(direction, range, call_settings(open_->settings, options), &memory);
+  open_->end();
+  return plan;
+}
+
+Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOptions& options,
+                          std::shared_ptr<Context> context) {
+  auto engine = engine_of(context);
+  if (!engine) return engine.error();
+  Receipt sum;
+  RangeTable table;
+  for (std::size_t next = 0; next < requests.size();) {
+    const auto last = std::min(requests.size(), next + files_open_at_once);
+    auto batch = open_batch(requests, next, last, *engine);
+    if (!batch) return batch.error();
+    const auto count = batch->size();
+    auto files = *batch;
+    auto receipt = run_call(Direction::read, std::move(*batch), options);
+    for (const auto& range : files) range.file->close();
+    if (!receipt) return receipt.error();
+    if (next == 0) {
+      sum = *receipt;
+      sum.wanted_bytes = sum.moved_bytes = 0;
+      sum.routes = {};
+      sum.retries = sum.fallbacks = 0;
+      sum.disk_bytes = 0;
+      sum.ended_early = false;
+    }
+    add_receipt(sum, table, *receipt);
+    next += count;
+  }
+  if (requests.size() > 1) sum.ranges = std::make_shared<const RangeTable>(std::move(table));
+  return sum;
+}
+
+const char* version() { return "0.1.0"; }
+
+}  // namespace straightway

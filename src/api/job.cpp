@@ -1,0 +1,111 @@
+#include "api/job.hpp"
+
+#include <cerrno>
+#include <utility>
+
+namespace straightway {
+namespace {
+
+Error no_job() {
+  return {ErrorKind::closed,
+          ErrorOrigin::straightway,
+          0,
+          "wait for a job",
+          "",
+          {},
+          "this Job is empty",
+          "use the one that submit_read or submit_write returned"};
+}
+
+Error parents_job() {
+  return {ErrorKind::forked,
+          ErrorOrigin::straightway,
+          0,
+          "wait for a job",
+          "",
+          {},
+          "it belongs to the parent process",
+          "submit it again in this process"};
+}
+
+Error still_running(std::chrono::nanoseconds timeout) {
+  return {ErrorKind::deadline_exceeded,
+          ErrorOrigin::system,
+          ETIMEDOUT,
+          "wait for a job",
+          "",
+          {},
+          "it is still running after " + std::to_string(timeout.count() / 1'000'000) + " ms",
+          "wait again, or cancel it"};
+}
+
+}  // namespace
+
+void Job::State::finish(Result<Receipt> outcome) {
+  std::vector<std::function<void()>> ready;
+  std::shared_ptr<void> released;
+  {
+    const std::lock_guard lock(mutex);
+    result.emplace(std::move(outcome));
+    ready.swap(callbacks);
+    released.swap(owner);
+    order.reset();
+    finished.notify_all();
+  }
+  released.reset();
+  for (const auto& callback : ready) callback();
+}
+
+Result<Receipt> Job::result(std::optional<std::chrono::nanoseconds> timeout) const {
+  if (!state_) return no_job();
+  if (state_->forked()) return parents_job();
+  std::unique_lock lock(state_->mutex);
+  const auto is_done = [this] { return state_->result.has_value(); };
+  if (!timeout) {
+    state_->finished.wait(lock, is_done);
+  } else if (!state_->finished.wait_for(lock, *timeout, is_done)) {
+    return still_running(*timeout);
+  }
+  return *state_->result;
+}
+
+bool Job::done() const {
+  if (!state_ || state_->forked()) return true;
+  const std::lock_guard lock(state_->mutex);
+  return state_->result.has_value();
+}
+
+bool Job::cancel() const {
+  if (!state_ || state_->forked()) return false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->result || !state_->order) return false;
+    state_->order->cancelled.store(true);
+  }
+  if (const auto engine = state_->engine.lock()) engine->wake_pump();
+  return true;
+}
+
+void Job::on_done(std::function<void()> callback) const {
+  if (!state_) return callback();
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->result) {
+      state_->callbacks.push_back(std::move(callback));
+      return;
+    }
+  }
+  callback();
+}
+
+Progress Job::progress() const {
+  if (!state_ || state_->forked()) return {};
+  const std::lock_guard lock(state_->mutex);
+  if (state_->result) {
+    const auto moved = state_->result->ok() ? (**state_->result).moved_bytes : 0;
+    return {moved, state_->wanted_bytes};
+  }
+  return {state_->order ? state_->order->moved_bytes.load() : 0, state_->wanted_bytes};
+}
+
+}  // namespace straightway

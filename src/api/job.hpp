@@ -1,0 +1,37 @@
+#pragma once
+// The state that a Job's handles and the pump share.
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "api/engine.hpp"
+#include "drive/pump.hpp"
+#include "straightway/file.hpp"
+
+namespace straightway {
+
+struct Job::State {
+  // Sets the result once, releases the owner, then calls the callbacks.
+  void finish(Result<Receipt> outcome);
+  bool forked() const {
+    const auto alive = engine.lock();
+    return alive && alive->generation() != generation;
+  }
+
+  std::weak_ptr<Engine> engine;  // the file keeps it alive; a job that is done needs it no more
+  std::uint32_t generation = 0;
+  std::shared_ptr<drive::Order> order;  // null when it was done at once
+  std::uint64_t wanted_bytes = 0;
+  std::shared_ptr<void> owner;  // kept until drained
+
+  std::mutex mutex;
+  std::condition_variable finished;
+  std::optional<Result<Receipt>> result;
+  std::vector<std::function<void()>> callbacks;
+};
+
+}  // namespace straightway

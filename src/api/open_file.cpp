@@ -1,0 +1,225 @@
+#include "api/open_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "os/facts.hpp"
+
+namespace straightway {
+namespace {
+
+Error open_error(const std::string& path, int code) {
+  Error error{
+      os::errno_kind(code), ErrorOrigin::system, code, "open", path, {}, os::errno_text(code), ""};
+  if (code == ENOENT) error.advice = "check the path; relative ones start at the working directory";
+  if (code == EMFILE) error.advice = "close files, or raise the limit (ulimit -n)";
+  if (code == EACCES || code == EPERM)
+    error.advice = "check the owner and mode of file and folders";
+  return error;
+}
+
+Error wrong_type(const std::string& path, const char* type, int code) {
+  return {ErrorKind::wrong_file_type,
+          ErrorOrigin::system,
+          code,
+          "open",
+          path,
+          {},
+          std::string("it is a ") + type,
+          "give a regular file or a block device"};
+}
+
+// What is no file with offsets is refused before anything is read from it or waits for it.
+Result<void> check_type(const std::string& path, mode_t mode) {
+  if (S_ISREG(mode) || S_ISBLK(mode)) return {};
+  if (S_ISDIR(mode)) return wrong_type(path, "directory", EISDIR);
+  if (S_ISFIFO(mode)) return wrong_type(path, "FIFO", ESPIPE);
+  if (S_ISSOCK(mode)) return wrong_type(path, "socket", ESPIPE);
+  if (S_ISCHR(mode)) return wrong_type(path, "character device", ESPIPE);
+  return wrong_type(path, "special file", ESPIPE);
+}
+
+struct Mode {
+  int flags = 0;
+  bool truncate = false;
+};
+
+Result<Mode> parse_mode(std::string_view text) {
+  std::string plain;
+  int binary = 0;
+  for (const char c : text) c == 'b' ? void(++binary) : plain.push_back(c);
+  if (binary <= 1) {
+    if (plain == "r") return Mode{O_RDONLY, false};
+    if (plain == "r+") return Mode{O_RDWR, false};
+    if (plain == "w") return Mode{O_WRONLY | O_CREAT, true};
+    if (plain == "w+") return Mode{O_RDWR | O_CREAT, true};
+    if (plain == "x") return Mode{O_WRONLY | O_CREAT | O_EXCL, false};
+    if (plain == "x+") return Mode{O_RDWR | O_CREAT | O_EXCL, false};
+  }
+  return Error{ErrorKind::invalid_argument,
+               ErrorOrigin::straightway,
+               0,
+               "open with mode '" + std::string(text) + "'",
+               "",
+               {},
+               "there is no such mode",
+               "use 'r', 'r+', 'w', 'w+', 'x' or 'x+', with an optional 'b'"};
+}
+
+Result<void> check_path(const std::string& path) {
+  if (!path.empty() && path.find('\0') == std::string::npos) return {};
+  return Error{ErrorKind::invalid_argument,
+               ErrorOrigin::straightway,
+               0,
+               "open",
+               path,
+               {},
+               path.empty() ? "the path is empty" : "the path holds a NUL byte",
+               ""};
+}
+
+std::shared_ptr<const Settings> settings_of(const Engine& engine, const OpenOptions& options) {
+  if (!options.policy && !options.cache) return engine.settings();
+  auto settings = std::make_shared<Settings>(*engine.settings());
+  if (options.policy) settings->policy = {*options.policy, Origin::api};
+  if (options.cache) settings->cache = {*options.cache, Origin::api};
+  return settings;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<OpenFile>> OpenFile::open(const std::string& path, std::string_view mode,
+                                                 const OpenOptions& options,
+                                                 std::shared_ptr<Engine> engine) {
+  const auto parsed = parse_mode(mode);
+  if (!parsed) return parsed.error();
+  if (auto checked = check_path(path); !checked) return checked.error();
+  // O_NONBLOCK: a FIFO without a writer must not hang the caller before it is refused.
+  const int result = engine->syscalls().open(
+      path.c_str(), parsed->flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+  struct stat status{};
+  if (result < 0) {
+    if (result == -ENXIO || result == -EISDIR) {  // a FIFO or socket; a directory to write
+      if (::stat(path.c_str(), &status) == 0) {
+        if (auto type = check_type(path, status.st_mode); !type) return type.error();
+      }
+    }
+    return open_error(path, -result);
+  }
+  os::Descriptor fd(result);
+  if (!fd) return open_error(path, errno);
+  if (::fstat(fd.get(), &status) != 0) return open_error(path, errno);
+  if (auto type = check_type(path, status.st_mode); !type) return type.error();
+  if (parsed->truncate && S_ISREG(status.st_mode) && ::ftruncate(fd.get(), 0) != 0) {
+    return open_error(path, errno);
+  }
+  ::fcntl(fd.get(), F_SETFL, 0);  // O_NONBLOCK has done its work
+  return finish(std::move(fd), path, options, std::move(engine));
+}
+
+Result<std::shared_ptr<OpenFile>> OpenFile::adopt(int fd, const OpenOptions& options,
+                                                  std::shared_ptr<Engine> engine) {
+  const std::string name = "fd " + std::to_string(fd);
+  const int flags = fd < 0 ? -1 : ::fcntl(fd, F_GETFL);
+  if (flags < 0) return open_error(name, fd < 0 ? EBADF : errno);
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return open_error(name, errno);
+  if (auto type = check_type(name, status.st_mode); !type) return type.error();
+  const char* refused = (flags & O_PATH)     ? "it was opened with O_PATH, which allows no I/O"
+                        : (flags & O_APPEND) ? "it was opened with O_APPEND, which ignores offsets"
+                                             : nullptr;
+  if (refused != nullptr) {
+    return Error{ErrorKind::invalid_argument,
+                 ErrorOrigin::straightway,
+                 0,
+                 "use the descriptor",
+                 name,
+                 {},
+                 refused,
+                 "open the file without that flag"};
+  }
+  os::Descriptor own(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  if (!own) return open_error(name, errno);
+  return finish(std::move(own), name, options, std::move(engine));
+}
+
+Result<std::shared_ptr<OpenFile>> OpenFile::finish(os::Descriptor fd, std::string path,
+                                                   const OpenOptions& options,
+                                                   std::shared_ptr<Engine> engine) {
+  auto open = std::make_shared<OpenFile>();
+  open->facts = std::make_shared<const FileFacts>(os::read_file_facts(fd.get(), path));
+  open->settings = settings_of(*engine, options);
+  open->door = options.door;
+  open->access = ::fcntl(fd.get(), F_GETFL) & O_ACCMODE;
+  open->generation_ = engine->generation();
+  open->engine = std::move(engine);
+  open->fd_ = std::move(fd);
+  return open;
+}
+
+bool OpenFile::begin() {
+  if ((users_.fetch_add(1) & closed_bit) == 0) return true;
+  end();
+  return false;
+}
+
+void OpenFile::end() {
+  if (users_.fetch_sub(1) == (closed_bit | 1)) users_.notify_all();
+}
+
+void OpenFile::close() {
+  users_.fetch_or(closed_bit);
+  // In a forked child the parent's transfers never end; they are not this process's.
+  if (engine->generation() == generation_) {
+    for (auto now = users_.load(); now != closed_bit; now = users_.load()) users_.wait(now);
+  }
+  std::call_once(closed_once_, [this] {
+    direct_fd_.reset();
+    fd_.reset();
+  });
+}
+
+Result<std::uint64_t> OpenFile::size() const { return os::file_size(fd_.get(), facts->path); }
+
+transport::FileRef OpenFile::ref(bool with_direct) {
+  if (with_direct) std::call_once(direct_tried_, [this] { open_direct(); });
+  return {fd_.get(), with_direct ? direct_fd_.get() : -1};
+}
+
+// The same file again, with O_DIRECT: through /proc, which follows no path, else (no /proc) through
+// the path, when that still is this file.
+void OpenFile::open_direct() {
+  const int flags = access | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  const auto link = "/proc/self/fd/" + std::to_string(fd_.get());
+  for (const auto& path : {link, facts->path}) {
+    const int result = engine->syscalls().open(path.c_str(), flags, 0);
+    if (result < 0) continue;
+    os::Descriptor direct(result);
+    struct stat ours{};
+    struct stat theirs{};
+    if (direct && ::fstat(fd_.get(), &ours) == 0 && ::fstat(direct.get(), &theirs) == 0 &&
+        ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) {
+      direct_fd_ = std::move(direct);
+      return;
+    }
+  }
+}
+
+Result<void> OpenFile::allows(Direction direction) const {
+  if (access == O_RDWR || access == (direction == Direction::read ? O_RDONLY : O_WRONLY)) return {};
+  return Error{ErrorKind::permission,
+               ErrorOrigin::system,
+               EBADF,
+               to_string(direction),
+               facts->path,
+               {},
+               direction == Direction::read ? "the file was opened for writing only"
+                                            : "the file was opened for reading only",
+               direction == Direction::read ? "open it with mode 'r', 'r+' or 'w+'"
+                                            : "open it with mode 'r+', 'w' or 'x'"};
+}
+
+}  // namespace straightway
