@@ -230,6 +230,9 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
                           std::shared_ptr<Context> context) {
   auto engine = engine_of(context);
   if (!engine) return engine.error();
+  if (requests.size() > 1) {  // its own descriptors come before those of the files
+    if (auto ready = (*engine)->warmup(-1); !ready) return ready.error();
+  }
   Receipt sum;
   RangeTable table;
   for (std::size_t next = 0; next < requests.size();) {
