@@ -61,6 +61,7 @@
   X(begin_capture, cuStreamBeginCapture_v2, Status(Stream, CaptureMode))             \
   X(end_capture, cuStreamEndCapture, Status(Stream, void**))                         \
   X(memcpy_sync, cuMemcpy, Status(DevicePointer, DevicePointer, std::size_t))        \
+  X(launch_host, cuLaunchHostFunc, Status(Stream, HostFunction, void*))              \
   X(memset_sync, cuMemsetD8_v2, Status(DevicePointer, unsigned char, std::size_t))
 
 namespace straightway::fakes {
@@ -96,6 +97,7 @@ class FakeCuda {
     using Device = memory::cuda::Device;
     using Stream = memory::cuda::Stream;
     using CaptureMode = memory::cuda::CaptureMode;
+    using HostFunction = memory::cuda::HostFunction;
 #define FAKE_CUDA_MEMBER(member, symbol, ...) std::add_pointer_t<__VA_ARGS__> member = nullptr;
     FAKE_CUDA_USER_FUNCTIONS(FAKE_CUDA_MEMBER)
 #undef FAKE_CUDA_MEMBER
