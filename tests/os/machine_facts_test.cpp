@@ -95,37 +95,5 @@ TEST(QuotaCpus, NonsenseIsNoQuota) {
   EXPECT_EQ(quota_cpus(tree.root()), std::nullopt);
 }
 
-TEST(VendorLibrary, FoundInTheLoadersCache) {
-  const TempTree tree;
-  const std::string path = tree.write("opt/cuda/libcufile.so.0",
-                                      "\x7f"
-                                      "ELF");
-  const std::string cache = std::string("glibc-ld.so.cache1.1\0libcufile.so.0\0", 36) +
-                            std::string("/opt/cuda/libcufile.so.0\0", 25);
-  tree.write("etc/ld.so.cache", cache);
-  EXPECT_EQ(find_vendor_library("", tree.root()), path);
-}
-
-TEST(VendorLibrary, TheVariableComesFirst) {
-  const TempTree tree;
-  tree.write("usr/lib/x86_64-linux-gnu/libcufile.so.0",
-             "\x7f"
-             "ELF");
-  const std::string path = tree.write("mine/libcufile.so.0",
-                                      "\x7f"
-                                      "ELF");
-  EXPECT_EQ(find_vendor_library("/nowhere::/mine", tree.root()), path);
-}
-
-TEST(VendorLibrary, OursAndWhatIsNoLibraryDoNotCount) {
-  const TempTree tree;
-  tree.write("a/libcufile.so.0",
-             "\x7f"
-             "ELF ... straightway ...");
-  tree.write("b/libcufile.so.0", "a linker script");
-  tree.folder("c/libcufile.so.0");
-  EXPECT_EQ(find_vendor_library("/a:/b:/c", tree.root()), "");
-}
-
 }  // namespace
 }  // namespace straightway::os
