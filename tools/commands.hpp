@@ -1,0 +1,59 @@
+#pragma once
+// The subcommands: what each was asked for, and what carries it out. Each returns the exit code:
+// 0 success, 1 failure, 2 wrong usage, 128 + signal when interrupted.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "terminal.hpp"
+
+namespace straightway::tools {
+
+struct DemoOptions {
+  std::string file;        // empty: one is made
+  std::string size;        // empty: 256M, or the file's
+  bool simulated = false;  // into the simulated GPU that this process was started with
+  bool json = false;
+};
+int run_demo(const DemoOptions& options, Terminal& terminal);
+
+struct ExplainOptions {
+  std::string file;
+  std::string to = "host";
+  std::string offset = "0";
+  std::string size;  // empty: to the end of the file
+  std::string policy;
+  std::string cache;
+  std::string door = "straightway";
+  bool write = false;
+  bool registered = false;
+  bool json = false;
+};
+int run_explain(const ExplainOptions& options, Terminal& terminal);
+
+struct CopyOptions {
+  std::string source;
+  std::string target;
+  std::string sync = "none";
+  std::string policy;
+  std::string cache;
+  bool force = false;
+  bool json = false;
+};
+int run_copy(const CopyOptions& options, Terminal& terminal);
+
+struct CheckOptions {
+  std::string file;  // empty: the machine alone
+  bool json = false;
+};
+int run_check(const CheckOptions& options, Terminal& terminal);
+
+struct StatsOptions {
+  std::int64_t pid = 0;  // 0: all processes
+  std::string watch;     // seconds; empty: once
+  bool json = false;
+};
+int run_stats(const StatsOptions& options, Terminal& terminal);
+
+}  // namespace straightway::tools

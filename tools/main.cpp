@@ -1,0 +1,225 @@
+// straightway, the command line: what each subcommand takes, and its help.
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "commands.hpp"
+#include "completion.hpp"
+#include "straightway/file.hpp"
+
+namespace straightway::tools {
+namespace {
+
+// What the words of the command line ask for.
+struct Invocation {
+  DemoOptions demo;
+  ExplainOptions explain;
+  CopyOptions copy;
+  CheckOptions check;
+  StatsOptions stats;
+  std::string shell;
+};
+
+constexpr const char* policies = "auto|direct|staged";
+constexpr const char* caches = "auto|keep|drop|bypass";
+
+// One of the words in "a|b|c", which is also what help and completion show.
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        const std::string& words, const std::string& description) {
+  const auto check = [words](const std::string& given) -> std::string {
+    const std::string all = "|" + words + "|";
+    if (!given.empty() && given.find('|') == std::string::npos &&
+        all.find("|" + given + "|") != std::string::npos) {
+      return "";
+    }
+    return "'" + given + "' is not one of " + words;
+  };
+  return app.add_option(name, value, description)->type_name(words)->check(check);
+}
+
+CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
+                      const std::string& examples) {
+  CLI::App& command = *app.add_subcommand(name, description);
+  command.footer("Examples:\n" + examples + "\nMore: man straightway-" + name);
+  return command;
+}
+
+void add_json(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print JSON in place of text");
+}
+
+void add_demo(CLI::App& app, DemoOptions& options) {
+  CLI::App& command = add_command(
+      app, "demo",
+      "Read a real file into GPU memory (or host memory), verified, with plan and receipt",
+      "  straightway demo                    # a file that it makes and removes\n"
+      "  straightway demo weights.bin        # yours; it is only read\n"
+      "  straightway demo --size 1G\n");
+  command.add_option("FILE", options.file, "The file to read; without it, one is made in TMPDIR")
+      ->type_name("");
+  command
+      .add_option("--size", options.size,
+                  "Size of the file that is made (256M), or how much of FILE is read (all, at "
+                  "most 1G)")
+      ->type_name("SIZE");
+  command.add_flag("--simulated", options.simulated)->group("");
+  add_json(command, options.json);
+}
+
+void add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App& command = add_command(
+      app, "explain", "Show the plan of a transfer: each route, each refusal, the reasons",
+      "  straightway explain weights.bin --to cuda:0\n"
+      "  straightway explain weights.bin --policy direct && echo 'would be direct'\n"
+      "  straightway explain weights.bin --to cuda:0 --door kvikio --json\n");
+  command.add_option("FILE", options.file, "The file")->required()->type_name("");
+  command.add_option("--to", options.to, "The memory: host, or a GPU as cuda:0")
+      ->type_name("MEMORY")
+      ->capture_default_str();
+  command.add_option("--offset", options.offset, "Where in the file it begins")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  command.add_option("--size", options.size, "How much; default: to the end of the file")
+      ->type_name("SIZE");
+  add_choice(command, "--policy", options.policy, policies,
+             "direct: storage DMA or a refusal; staged: never DMA");
+  add_choice(command, "--cache", options.cache, caches, "What becomes of the page cache");
+  add_choice(command, "--door", options.door, "straightway|kvikio|cufile",
+             "The interface that the program uses")
+      ->capture_default_str();
+  command.add_flag("--write", options.write, "Explain a write in place of a read");
+  command.add_flag("--registered", options.registered, "The memory was registered (cufile door)");
+  add_json(command, options.json);
+}
+
+void add_copy(CLI::App& app, CopyOptions& options) {
+  CLI::App& command = add_command(app, "copy", "Copy a file through host memory, with receipts",
+                                  "  straightway copy weights.bin /fast/weights.bin\n"
+                                  "  straightway copy --sync full --force new.bin old.bin\n");
+  command.add_option("SOURCE", options.source, "The file to copy")->required()->type_name("");
+  command.add_option("TARGET", options.target, "The name of the copy")->required()->type_name("");
+  command.add_flag("-f,--force", options.force, "Replace TARGET where it exists");
+  add_choice(command, "--sync", options.sync, "none|data|full",
+             "What is durable when the command ends")
+      ->capture_default_str();
+  add_choice(command, "--policy", options.policy, policies,
+             "direct: storage DMA or a refusal; staged: never DMA");
+  add_choice(command, "--cache", options.cache, caches, "What becomes of the page cache");
+  add_json(command, options.json);
+}
+
+void add_check(CLI::App& app, CheckOptions& options) {
+  CLI::App& command = add_command(
+      app, "check", "Show the facts of this machine and of a file, and what each route lacks",
+      "  straightway check\n"
+      "  straightway check weights.bin\n"
+      "  straightway check /data             # a folder: its file system and device\n");
+  command.add_option("FILE", options.file, "A file or folder")->type_name("");
+  add_json(command, options.json);
+}
+
+void add_stats(CLI::App& app, StatsOptions& options) {
+  CLI::App& command = add_command(
+      app, "stats", "Show what running processes have moved, by route, size and latency",
+      "  straightway stats                   # the processes that keep statistics\n"
+      "  straightway stats 4711 --watch=2    # one of them, every two seconds\n"
+      "  straightway stats 4711 --json\n");
+  command.add_option("PID", options.pid, "The process; without it, all of yours")
+      ->type_name("")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--watch{1}", options.watch,
+                   "Again and again, every SECONDS (--watch=2), until Ctrl-C");
+  add_json(command, options.json);
+}
+
+void add_completion(CLI::App& app, std::string& shell) {
+  CLI::App& command =
+      add_command(app, "completion", "Print completion for a shell",
+                  "  eval \"$(straightway completion bash)\"\n"
+                  "  straightway completion zsh > ~/.zfunc/_straightway\n"
+                  "  straightway completion fish > ~/.config/fish/completions/straightway.fish\n");
+  add_choice(command, "SHELL", shell, "bash|zsh|fish", "The shell")->required();
+}
+
+void describe(CLI::App& app, Invocation& invocation) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("straightway ") + version());
+  app.get_formatter()->column_width(28);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    const CLI::App* command = failed;
+    for (const CLI::App* chosen : failed->get_subcommands()) command = chosen;
+    const std::string name =
+        command == failed ? "straightway" : "straightway " + command->get_name();
+    std::string what = error.what();
+    if (command == failed && !failed->remaining().empty()) {
+      what = "there is no command '" + failed->remaining().front() + "'";
+    }
+    return "straightway: " + what + "; see " + name + " --help\n";
+  });
+  app.footer(
+      "Examples:\n"
+      "  straightway demo                          # the main job, on a file that it makes\n"
+      "  straightway check weights.bin             # what each route lacks for this file\n"
+      "  straightway explain weights.bin --to cuda:0\n"
+      "  straightway copy weights.bin /fast/weights.bin\n"
+      "\n"
+      "Sizes are powers of 1024: 4194304, 4M, 4MiB. Exit codes: 0 success, 1 failure, 2 wrong\n"
+      "usage, 130 after Ctrl-C. Results go to standard output, all else to standard error.\n"
+      "STRAIGHTWAY_* variables set defaults; NO_COLOR turns colours off. More: man straightway");
+  add_demo(app, invocation.demo);
+  add_explain(app, invocation.explain);
+  add_copy(app, invocation.copy);
+  add_check(app, invocation.check);
+  add_stats(app, invocation.stats);
+  add_completion(app, invocation.shell);
+}
+
+int dispatch(const CLI::App& app, const Invocation& invocation, Terminal& terminal) {
+  if (app.got_subcommand("demo")) return run_demo(invocation.demo, terminal);
+  if (app.got_subcommand("explain")) return run_explain(invocation.explain, terminal);
+  if (app.got_subcommand("copy")) return run_copy(invocation.copy, terminal);
+  if (app.got_subcommand("check")) return run_check(invocation.check, terminal);
+  if (app.got_subcommand("stats")) return run_stats(invocation.stats, terminal);
+  terminal.print(completion(app, invocation.shell));
+  return 0;
+}
+
+int run(int count, char** words) {
+  Terminal terminal;
+  Invocation invocation;
+  CLI::App app(
+      "Moves bytes between files and GPU memory the best way this machine allows, and says which "
+      "way every byte went and why.",
+      "straightway");
+  describe(app, invocation);
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const int code = dispatch(app, invocation, terminal);
+  // A full disk or a reader that went away must not look like success.
+  if (!terminal.finish() && code == 0) {
+    terminal.warn("cannot write to standard output");
+    return 1;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace straightway::tools
+
+int main(int count, char** words) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error like others
+  try {
+    return straightway::tools::run(count, words);
+  } catch (const std::bad_alloc&) {
+    straightway::tools::Terminal().warn("out of memory");
+  } catch (const std::exception& error) {
+    straightway::tools::Terminal().warn(error.what());
+  }
+  return 1;
+}
