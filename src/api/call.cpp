@@ -56,17 +56,21 @@ Result<void> check_range(Direction direction, const CallRange& range) {
 
 // Why nothing of the plan can be done as asked, with each refused route.
 Error refusal(const Plan& plan) {
-  std::string why = plan::sentence(plan.failure, Route::buffered, plan.file.get(),
-                                   plan.machine.get(), plan.settings.get());
+  const auto say = [&](Reason reason, Route route) {
+    return plan::sentence(reason, route, plan.file.get(), plan.machine.get(), plan.settings.get());
+  };
+  std::string why;
   for (const auto route : all_routes) {
     const auto reason = plan.refused[index(route)];
-    if (reason == Reason::none || reason == plan.failure || reason == Reason::policy_forbids ||
-        reason == Reason::space_is_host || reason == Reason::space_is_device) {
+    if (reason == Reason::none || reason == Reason::policy_forbids ||
+        reason == Reason::space_is_host || reason == Reason::space_is_device ||
+        reason == Reason::not_pinned) {
       continue;
     }
-    why += std::string("; not ") + to_string(route) + ": " +
-           plan::sentence(reason, route, plan.file.get(), plan.machine.get(), plan.settings.get());
+    if (!why.empty()) why += "; ";
+    why += std::string("not ") + to_string(route) + ": " + say(reason, route);
   }
+  if (why.empty()) why = say(plan.failure, Route::buffered);
   return {ErrorKind::route_refused,
           ErrorOrigin::straightway,
           0,
