@@ -7,20 +7,16 @@ from pathlib import Path
 import tidy
 
 
-def findings(files: dict[str, str], compiler: str | None = None) -> list[str]:
+def findings(
+    files: dict[str, str], compiler: str | None = None, tested_by: dict[str, str] | None = None
+) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         for path, text in files.items():
             target = Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
-        tidy.WITHOUT_TWIN, saved = {}, tidy.WITHOUT_TWIN
-        try:
-            return [
-                f"{found.path}:{found.line}: {found.text}"
-                for found in tidy.check_tree(Path(folder), compiler)
-            ]
-        finally:
-            tidy.WITHOUT_TWIN = saved
+        found = tidy.check_tree(Path(folder), tested_by or {}, compiler)
+        return [f"{one.path}:{one.line}: {one.text}" for one in found]
 
 
 class Tidy(unittest.TestCase):
@@ -87,6 +83,17 @@ class Tidy(unittest.TestCase):
             findings({"src/os/a.cpp": ""}), ["src/os/a.cpp:1: has no tests/os/a_test.cpp"]
         )
         self.assertEqual(findings({"src/os/a.cpp": "", "tests/os/a_test.cpp": ""}), [])
+        self.assertEqual(findings({"src/os/a.cpp": "", "tests/os/a_gpu_test.cpp": ""}), [])
+        table = {"src/os/a.cpp": "tests/os/b_test.cpp"}
+        files = {"src/os/a.cpp": "", "tests/os/b_test.cpp": ""}
+        self.assertEqual(findings(files, tested_by=table), [])
+        files = {"src/os/a.cpp": ""}
+        self.assertEqual(len(findings(files, tested_by=table)), 1)
+        files = {"tests/os/b_test.cpp": ""}
+        self.assertEqual(len(findings(files, tested_by=table)), 1)
+
+    def test_raw_strings_are_as_long_as_they_are(self) -> None:
+        self.expect("tests/os/a_test.cpp", 'auto a = R"(x\n' + "y" * 200 + '\n)";\n')
 
     def test_long_function(self) -> None:
         body = "int f(int a) {\n" + "  if (a) { a += 1; }\n" * 69 + "  return a;\n}\n"
