@@ -1,0 +1,271 @@
+#include "state.hpp"
+
+#include <concepts>
+#include <cstring>
+#include <type_traits>
+
+#include "straightway/file.hpp"
+
+namespace straightway::python {
+namespace {
+
+// Each value's fields, in one place for both directions: V is the type or its const.
+template <class V, class T>
+concept Like = std::same_as<std::remove_const_t<V>, T>;
+
+template <class Archive, Like<FileFacts> V>
+void fields(Archive& a, V& v) {
+  a(v.path, v.filesystem, v.mount_point, v.device, v.device_driver, v.is_network, v.is_block_device,
+    v.direct_offset_align_bytes, v.direct_memory_align_bytes);
+}
+
+template <class Archive, Like<MachineFacts> V>
+void fields(Archive& a, V& v) {
+  a(v.page_bytes, v.cpus, v.cuda_driver, v.cuda_devices, v.cuda_why_not, v.cuda_simulated,
+    v.nvfs_loaded, v.vendor_library, v.run_udev, v.wsl, v.uring, v.uring_why_not, v.kernel);
+}
+
+template <class Archive, Like<MemoryRange> V>
+void fields(Archive& a, V& v) {
+  a(v.space, v.device, v.address, v.size_bytes);
+}
+
+template <class Archive, Like<FileRange> V>
+void fields(Archive& a, V& v) {
+  a(v.offset, v.size_bytes);
+}
+
+template <class Archive, class T>
+void fields(Archive& a, Setting<T>& v) {
+  a(v.value, v.origin);
+}
+
+template <class Archive, class T>
+void fields(Archive& a, const Setting<T>& v) {
+  a(v.value, v.origin);
+}
+
+template <class Archive, Like<FrontSettings> V>
+void fields(Archive& a, V& v) {
+  a(v.compat_mode, v.threads, v.task_size_bytes, v.gds_threshold_bytes);
+}
+
+template <class Archive, Like<CufileSettings> V>
+void fields(Archive& a, V& v) {
+  a(v.parallel_io, v.max_io_threads, v.max_io_queue_depth, v.min_io_threshold_size_kb,
+    v.max_request_parallelism, v.max_direct_io_size_kb, v.allow_compat_mode, v.force_compat_mode,
+    v.use_pci_p2pdma);
+}
+
+template <class Archive, Like<Settings> V>
+void fields(Archive& a, V& v) {
+  a(v.policy, v.cache, v.evidence, v.threads, v.pinned_bytes, v.ledger, v.front, v.cufile);
+}
+
+template <class Archive, Like<Request> V>
+void fields(Archive& a, V& v) {
+  a(v.direction, v.door, v.file, v.memory, v.file_size_bytes, v.registered);
+}
+
+template <class Archive, Like<Cut> V>
+void fields(Archive& a, V& v) {
+  a(v.offset, v.size_bytes, v.piece_bytes, v.count);
+}
+
+template <class Archive, Like<Run> V>
+void fields(Archive& a, V& v) {
+  a(v.route, v.reason, v.file, v.segment_bytes, v.align_bytes, v.direct_io);
+}
+
+template <class Archive, Like<LayerCounters> V>
+void fields(Archive& a, V& v) {
+  a(v.n, v.nvfs, v.p2pdma, v.posix);
+}
+
+template <class Archive, Like<FrontDecision> V>
+void fields(Archive& a, V& v) {
+  a(v.used, v.to_cufile, v.on_caller_thread, v.reason, v.tasks);
+}
+
+template <class Archive, Like<CufileDecision> V>
+void fields(Archive& a, V& v) {
+  a(v.used, v.refused, v.reason, v.parts, v.last_parts, v.counters);
+}
+
+template <class Archive, Like<Plan> V>
+void fields(Archive& a, V& v) {
+  a(v.request, v.front, v.cufile, v.runs, v.run_count, v.refused, v.failure, v.file, v.machine,
+    v.settings);
+}
+
+template <class Archive, Like<Evidence> V>
+void fields(Archive& a, V& v) {
+  a(v.kind, v.witness, v.scope);
+}
+
+template <class Archive, Like<RouteShare> V>
+void fields(Archive& a, V& v) {
+  a(v.bytes, v.segments, v.reason, v.evidence);
+}
+
+template <class Archive, Like<Times> V>
+void fields(Archive& a, V& v) {
+  a(v.queued_ns, v.started_ns, v.first_byte_ns, v.done_ns);
+}
+
+template <class Archive, Like<RangeTable> V>
+void fields(Archive& a, V& v) {
+  a(v.offset, v.wanted_bytes, v.moved_bytes);
+}
+
+template <class Archive, Like<Receipt> V>
+void fields(Archive& a, V& v) {
+  a(v.direction, v.door, v.memory, v.file_offset, v.wanted_bytes, v.moved_bytes, v.ended_early,
+    v.end_of_file, v.routes, v.refused, v.retries, v.fallbacks, v.fallback_code, v.disk_measured,
+    v.disk_bytes, v.threads, v.pinned_bytes, v.times, v.layer, v.ranges, v.file, v.machine,
+    v.settings);
+}
+
+template <class T>
+concept Plain = std::integral<T> || std::is_enum_v<T>;
+
+class Writer {
+ public:
+  template <class... T>
+  void operator()(const T&... values) {
+    (write(values), ...);
+  }
+  std::string bytes;
+
+ private:
+  template <Plain T>
+  void write(const T& value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void write(const std::string& text) {
+    write(text.size());
+    bytes += text;
+  }
+  void write(const std::vector<std::uint64_t>& numbers) {
+    write(numbers.size());
+    for (const std::uint64_t number : numbers) write(number);
+  }
+  template <class T, std::size_t N>
+  void write(const std::array<T, N>& items) {
+    for (const T& item : items) write(item);
+  }
+  template <class T>
+  void write(const std::shared_ptr<const T>& pointer) {
+    write(pointer != nullptr);
+    if (pointer) write(*pointer);
+  }
+  template <class T>
+    requires std::is_class_v<T>
+  void write(const T& value) {
+    fields(*this, value);
+  }
+};
+
+// Bytes from outside: every length is checked, and the first fault stops the rest.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  template <class... T>
+  void operator()(T&... values) {
+    (read(values), ...);
+  }
+  bool whole() const { return good_ && rest_.empty(); }
+
+ private:
+  bool take(void* to, std::size_t size) {
+    good_ = good_ && size <= rest_.size();
+    if (!good_) return false;
+    std::memcpy(to, rest_.data(), size);
+    rest_.remove_prefix(size);
+    return true;
+  }
+  template <Plain T>
+  void read(T& value) {
+    take(&value, sizeof value);
+  }
+  void read(bool& value) {
+    unsigned char byte = 0;
+    good_ = take(&byte, 1) && byte <= 1;
+    value = good_ && byte == 1;
+  }
+  std::size_t count(std::size_t item_size) {
+    std::size_t n = 0;
+    good_ = take(&n, sizeof n) && n <= rest_.size() / item_size;
+    return good_ ? n : 0;
+  }
+  void read(std::string& text) {
+    const std::size_t n = count(1);
+    text.assign(rest_.substr(0, n));
+    rest_.remove_prefix(n);
+  }
+  void read(std::vector<std::uint64_t>& numbers) {
+    numbers.resize(count(sizeof(std::uint64_t)));
+    for (std::uint64_t& number : numbers) read(number);
+  }
+  template <class T, std::size_t N>
+  void read(std::array<T, N>& items) {
+    for (T& item : items) read(item);
+  }
+  template <class T>
+  void read(std::shared_ptr<const T>& pointer) {
+    bool there = false;
+    read(there);
+    if (!there) return;
+    auto made = std::make_shared<T>();
+    read(*made);
+    pointer = std::move(made);
+  }
+  template <class T>
+    requires std::is_class_v<T>
+  void read(T& value) {
+    fields(*this, value);
+  }
+
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+template <class T>
+std::string header() {
+  return std::string(std::is_same_v<T, Plan> ? "plan " : "receipt ") + version() + "\n";
+}
+
+template <class T>
+std::string pack_value(const T& value) {
+  Writer writer;
+  writer.bytes = header<T>();
+  fields(writer, value);
+  return std::move(writer.bytes);
+}
+
+template <class T>
+std::optional<T> unpack_value(std::string_view bytes) {
+  const std::string expected = header<T>();
+  if (!bytes.starts_with(expected)) return std::nullopt;
+  Reader reader(bytes.substr(expected.size()));
+  std::optional<T> value(std::in_place);
+  fields(reader, *value);
+  return reader.whole() ? value : std::nullopt;
+}
+
+}  // namespace
+
+std::string pack(const Plan& plan) { return pack_value(plan); }
+std::string pack(const Receipt& receipt) { return pack_value(receipt); }
+
+std::optional<Plan> unpack_plan(std::string_view bytes) {
+  auto plan = unpack_value<Plan>(bytes);
+  if (plan && plan->run_count > run_limit) return std::nullopt;
+  return plan;
+}
+
+std::optional<Receipt> unpack_receipt(std::string_view bytes) {
+  return unpack_value<Receipt>(bytes);
+}
+
+}  // namespace straightway::python
