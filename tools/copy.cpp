@@ -192,7 +192,7 @@ Result<std::uint64_t> copy(const CopyOptions& options, Totals& totals, Terminal&
   if (!sync) return sync.error();
   const auto source = File::open(options.source);
   if (!source) return source.error();
-  const auto size = source->size();
+  auto size = source->size();
   if (!size) return size;
   struct stat status;
   if (::fstat(source->descriptor(), &status) != 0) {

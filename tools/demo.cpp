@@ -73,7 +73,7 @@ Result<void> check_memory(std::uint64_t size_bytes) {
 Result<std::uint64_t> choose_size(const DemoOptions& options, const DemoFile& file, bool gpu) {
   std::uint64_t size_bytes = std::min(file.size_bytes(), most_bytes_unasked);
   if (!options.size.empty()) {
-    const auto asked = plan::parse_size("--size", options.size);
+    auto asked = plan::parse_size("--size", options.size);
     if (!asked) return asked;
     size_bytes = std::min(file.size_bytes(), *asked);
   }

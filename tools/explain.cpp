@@ -11,7 +11,7 @@ namespace {
 
 // The file's end, or nothing where the range begins beyond it.
 Result<std::uint64_t> default_size(const File& file, std::uint64_t offset) {
-  const auto size = file.size();
+  auto size = file.size();
   if (!size) return size;
   return *size > offset ? *size - offset : 0;
 }
