@@ -1,0 +1,20 @@
+# Runs EXAMPLE on a file that is made in DIRECTORY and removed again, and on one that is missing.
+file(REMOVE_RECURSE ${DIRECTORY})
+file(MAKE_DIRECTORY ${DIRECTORY})
+string(REPEAT "straightway" 100000 text)
+file(WRITE ${DIRECTORY}/data.bin "${text}")
+execute_process(COMMAND ${EXAMPLE} ${DIRECTORY}/data.bin
+  RESULT_VARIABLE read_status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+execute_process(COMMAND ${EXAMPLE} ${DIRECTORY}/missing.bin
+  RESULT_VARIABLE missing_status OUTPUT_QUIET ERROR_VARIABLE missing_errors)
+file(REMOVE_RECURSE ${DIRECTORY})
+message("${output}${errors}${missing_errors}")
+if(NOT read_status EQUAL 0)
+  message(FATAL_ERROR "reading failed: ${read_status}")
+endif()
+if(NOT output MATCHES "buffered")
+  message(FATAL_ERROR "the receipt names no route")
+endif()
+if(NOT missing_status EQUAL 1 OR NOT missing_errors MATCHES "missing.bin")
+  message(FATAL_ERROR "a missing file is not reported by name")
+endif()
