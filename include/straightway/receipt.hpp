@@ -20,6 +20,7 @@ enum class Witness : std::uint8_t {
   own_copy,        // our own engine copied them, and its completion was seen
   thread_io,       // /proc/thread-self/io of the threads that worked for the request
   vendor_library,  // a library said so
+  kernel,          // the kernel accepted the direct I/O, which proves no device (tmpfs does too)
 };
 enum class Scope : std::uint8_t { none, request, process, machine };
 

@@ -151,6 +151,7 @@ struct Prepared {
   std::vector<Plan> plans;
   CallOptions options;
   std::uint64_t queued_ns = 0;
+  std::shared_ptr<memory::Mark> queued_work;  // of the user's stream; the transfer comes after it
 
   Engine& engine() const { return *ranges.front().file->engine; }
   const Plan& first() const { return plans.front(); }
@@ -255,8 +256,9 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   if (auto error = prepared.check_spaces()) return *error;
   const auto& memory = prepared.first().request.memory;
   if (memory.space == SpaceKind::cuda && memory.size_bytes > 0) {
-    auto ordered = prepared.engine().wait_stream(memory.device, options.stream);
-    if (!ordered) return ordered.error();
+    auto mark = prepared.engine().mark_stream(memory.device, options.stream);
+    if (!mark) return mark.error();
+    prepared.queued_work = std::move(*mark);
   }
   return prepared;
 }
@@ -350,6 +352,9 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
   order->spec = std::move(*spec);
   order->space = prepared->first().request.memory.space;
   order->device = prepared->first().request.memory.device;
+  if (prepared->queued_work) {
+    order->ready = [mark = prepared->queued_work] { return mark->reached(); };
+  }
   if (prepared->options.on_progress) {
     order->on_progress = [call = prepared->options.on_progress, wanted = state->wanted_bytes](
                              std::uint64_t moved) { call({moved, wanted}); };

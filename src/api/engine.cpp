@@ -244,10 +244,11 @@ Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size
   return *found ? **found : host;
 }
 
-Result<void> Engine::wait_stream(std::int32_t device, const std::optional<Stream>& stream) {
+Result<std::unique_ptr<memory::Mark>> Engine::mark_stream(std::int32_t device,
+                                                          const std::optional<Stream>& stream) {
   const auto space = device_space();
   if (!space) return forked_error("order a transfer after a stream");
-  return space->wait_stream(device,
+  return space->mark_stream(device,
                             stream ? std::optional<void*>(stream->handle) : std::optional<void*>());
 }
 

@@ -29,8 +29,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<const MachineFacts> machine(bool with_gpu);
   // The space and device of a pointer. Host memory wherever no CUDA driver was loaded by anyone.
   Result<MemoryRange> find_memory(const Memory& memory, std::uint64_t size_bytes);
-  // Work queued on the stream up to now is done when this returns.
-  Result<void> wait_stream(std::int32_t device, const std::optional<Stream>& stream);
+  // The work queued on the stream up to now.
+  Result<std::unique_ptr<memory::Mark>> mark_stream(std::int32_t device,
+                                                    const std::optional<Stream>& stream);
   Result<void> submit(std::shared_ptr<drive::Order> order);
   void wake_pump();
   void record(const Receipt& receipt);

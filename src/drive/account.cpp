@@ -16,7 +16,7 @@ Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
       disk_bytes >= static_cast<std::int64_t>(bytes)) {
     return {EvidenceKind::observed, Witness::thread_io, Scope::request};
   }
-  return {EvidenceKind::claimed, Witness::none, Scope::none};
+  return {EvidenceKind::claimed, Witness::kernel, Scope::request};
 }
 
 Error transfer_error(Direction direction, const std::string& path, FileRange range,

@@ -74,7 +74,10 @@ std::optional<Error> Move::run(const Run& planned) {
         if (receipt.fallback_code == 0) receipt.fallback_code = static_cast<std::int32_t>(-result);
         direct_io = false;
         reason = Reason::fell_back;
-        if (route == Route::direct_host) route = Route::buffered;
+        if (route == Route::direct_host) {
+          receipt.refused[index(route)] = Reason::fell_back;
+          route = Route::buffered;
+        }
         break;
       case Verdict::fail: {
         const auto code = result < 0 ? static_cast<std::int32_t>(-result) : EIO;

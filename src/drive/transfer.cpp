@@ -230,6 +230,7 @@ void Transfer::fall_back(Piece piece, std::int32_t code) {
   piece.align_bytes = 1;
   piece.attempts = 0;
   piece.reason = Reason::fell_back;
+  gave_up_direct_host_ |= piece.route == Route::direct_host;
   change_route(piece);
   ++fallbacks_;
   if (fallback_code_ == 0) fallback_code_ = code;
@@ -278,6 +279,7 @@ void Transfer::account(Receipt& receipt) const {
   receipt.retries = retries_;
   receipt.fallbacks = fallbacks_;
   receipt.fallback_code = fallback_code_;
+  if (gave_up_direct_host_) receipt.refused[index(Route::direct_host)] = Reason::fell_back;
   receipt.disk_measured = measured;
   receipt.disk_bytes = measured ? static_cast<std::uint64_t>(disk_bytes_) : 0;
   receipt.times.started_ns = started_ns_;

@@ -126,6 +126,7 @@ class Transfer {
   std::uint32_t retries_ = 0;
   std::uint32_t fallbacks_ = 0;
   std::int32_t fallback_code_ = 0;
+  bool gave_up_direct_host_ = false;
   std::int64_t disk_bytes_ = 0;  // -1: some part was not measured
   std::uint64_t started_ns_ = 0;
   std::uint64_t first_byte_ns_ = 0;

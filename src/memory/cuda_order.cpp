@@ -19,26 +19,61 @@ Context context_of(const Driver& driver, Stream stream, Context callers, Device 
   return callers != nullptr && callers_device == device ? callers : primary;
 }
 
-Status wait_for_event(const Driver& driver, Stream stream) {
-  Event event = nullptr;
+Status record(const Driver& driver, Stream stream, Event& event) {
   Status status = driver.event_create(&event, event_disable_timing | event_blocking_sync);
   if (status != success) return status;
   status = driver.event_record(event, stream);
-  if (status == success) status = driver.event_query(event);
-  if (status == not_ready) status = driver.event_synchronize(event);
+  if (status == success) return success;
   driver.event_destroy(event);
+  event = nullptr;
   return status;
 }
 
 // First whether the stream is capturing: any other question would end the capture.
-Status wait_in_context(const Driver& driver, Context context, Stream stream,
-                       CaptureStatus& capture) {
+Status record_in_context(const Driver& driver, Context context, Stream stream,
+                         CaptureStatus& capture, Event& event) {
   const Scope scope(driver, context);
   Status status = scope.status();
   if (status == success) status = driver.stream_is_capturing(stream, &capture);
   if (status != success || capture != capture_none) return status;
-  return wait_for_event(driver, stream);
+  return record(driver, stream, event);
 }
+
+class EventMark final : public Mark {
+ public:
+  EventMark(std::shared_ptr<Devices> devices, Context context, Event event, int device)
+      : devices_(std::move(devices)), context_(context), event_(event), device_(device) {}
+  ~EventMark() override {
+    if (devices_->forked()) return;
+    const Scope scope(devices_->driver(), context_);
+    if (scope.status() == success) devices_->driver().event_destroy(event_);
+  }
+
+  Result<bool> reached() override {
+    return ask([this] { return devices_->driver().event_query(event_); });
+  }
+  Result<void> wait() override {
+    const auto waited = ask([this] { return devices_->driver().event_synchronize(event_); });
+    if (!waited) return waited.error();
+    return {};
+  }
+
+ private:
+  Result<bool> ask(const std::function<Status()>& call) {
+    if (auto parent = devices_->check_fork("wait for a stream"); !parent) return parent.error();
+    const Scope scope(devices_->driver(), context_);
+    const Status status = scope.status() == success ? call() : scope.status();
+    if (status == success) return true;
+    if (status == not_ready) return false;
+    return driver_error(devices_->driver(), status,
+                        "wait for the work queued on cuda:" + std::to_string(device_));
+  }
+
+  const std::shared_ptr<Devices> devices_;
+  const Context context_;
+  const Event event_;
+  const int device_;
+};
 
 Error capturing(int device, std::string why, std::string advice) {
   return Error{
@@ -52,7 +87,9 @@ Error capturing(int device, std::string why, std::string advice) {
 
 }  // namespace
 
-Result<void> wait_for_user(Devices& devices, int device, std::optional<void*> stream) {
+Result<std::unique_ptr<Mark>> mark_stream(const std::shared_ptr<Devices>& shared, int device,
+                                          std::optional<void*> stream) {
+  Devices& devices = *shared;
   if (auto parent = devices.check_fork("wait for a stream"); !parent) return parent.error();
   const Driver& driver = devices.driver();
   Stream handle = static_cast<Stream>(stream.value_or(nullptr));
@@ -65,13 +102,15 @@ Result<void> wait_for_user(Devices& devices, int device, std::optional<void*> st
   }
   CaptureStatus capture = capture_none;
   Status implicit = success;
-  auto waited = devices.in_context(device, "wait for the user's stream", [&](Context primary) {
-    const Context context = context_of(driver, handle, callers, callers_device, device, primary);
-    const Status status = wait_in_context(driver, context, handle, capture);
+  Context context = nullptr;
+  Event event = nullptr;
+  auto marked = devices.in_context(device, "wait for the user's stream", [&](Context primary) {
+    context = context_of(driver, handle, callers, callers_device, device, primary);
+    const Status status = record_in_context(driver, context, handle, capture, event);
     implicit = status;
     return status == stream_capture_implicit ? success : status;
   });
-  if (!waited) return waited.error();
+  if (!marked) return marked.error();
   if (implicit == stream_capture_implicit) {
     Error error =
         capturing(device, "a stream that synchronises with the default stream is capturing",
@@ -85,7 +124,7 @@ Result<void> wait_for_user(Devices& devices, int device, std::optional<void*> st
     return capturing(device, "the stream is capturing a graph, and a transfer cannot be captured",
                      "transfer before or after the capture, or pass another stream");
   }
-  return {};
+  return std::unique_ptr<Mark>(std::make_unique<EventMark>(shared, context, event, device));
 }
 
 }  // namespace straightway::memory::cuda

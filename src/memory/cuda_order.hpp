@@ -1,13 +1,16 @@
 #pragma once
 // Order after the work that the user has queued.
 
+#include <memory>
 #include <optional>
 
 #include "memory/cuda_devices.hpp"
+#include "memory/space.hpp"
 
 namespace straightway::memory::cuda {
 
-// Space::wait_stream over the driver.
-Result<void> wait_for_user(Devices& devices, int device, std::optional<void*> stream);
+// Space::mark_stream over the driver.
+Result<std::unique_ptr<Mark>> mark_stream(const std::shared_ptr<Devices>& devices, int device,
+                                          std::optional<void*> stream);
 
 }  // namespace straightway::memory::cuda

@@ -30,8 +30,9 @@ class CudaSpace final : public Space {
     return cuda::CopyLane::open(devices_, device);
   }
 
-  Result<void> wait_stream(std::int32_t device, std::optional<void*> stream) override {
-    return cuda::wait_for_user(*devices_, device, stream);
+  Result<std::unique_ptr<Mark>> mark_stream(std::int32_t device,
+                                            std::optional<void*> stream) override {
+    return cuda::mark_stream(devices_, device, stream);
   }
 
  private:

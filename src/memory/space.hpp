@@ -23,8 +23,6 @@ class Pinned {
   virtual std::size_t size_bytes() const = 0;
 };
 
-enum class CopyState : std::uint8_t { running, done, failed };
-
 // A queue of copies to or from one device, in order.
 class Lane {
  public:
@@ -38,6 +36,16 @@ class Lane {
   virtual Result<std::uint64_t> poll() = 0;
 };
 
+// A point in a user's stream. Any thread may ask, one at a time.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  // Whether the work queued before it is done; never blocks.
+  virtual Result<bool> reached() = 0;
+  // Returns when it is.
+  virtual Result<void> wait() = 0;
+};
+
 class Space {
  public:
   virtual ~Space() = default;
@@ -48,9 +56,11 @@ class Space {
                                                   std::uint64_t size_bytes) const = 0;
   virtual Result<std::unique_ptr<Pinned>> pin(std::int32_t device, std::size_t size_bytes) = 0;
   virtual Result<std::unique_ptr<Lane>> open_lane(std::int32_t device) = 0;
-  // Returns when the work queued on the user's stream up to now is done (nullopt: the legacy
-  // default stream of the device). A capturing stream is an error, and no capture is disturbed.
-  virtual Result<void> wait_stream(std::int32_t device, std::optional<void*> stream) = 0;
+  // The work queued on the user's stream up to now (nullopt: the legacy default stream of the
+  // device). Called on the user's own thread. A capturing stream is an error, and no capture is
+  // disturbed.
+  virtual Result<std::unique_ptr<Mark>> mark_stream(std::int32_t device,
+                                                    std::optional<void*> stream) = 0;
 };
 
 }  // namespace straightway::memory

@@ -75,7 +75,8 @@ const char* to_string(EvidenceKind kind) {
 }
 
 const char* to_string(Witness witness) {
-  static constexpr const char* names[] = {"none", "own-copy", "thread-io", "vendor-library"};
+  static constexpr const char* names[] = {"none", "own-copy", "thread-io", "vendor-library",
+                                          "kernel"};
   return name(names, witness);
 }
 

@@ -81,6 +81,8 @@ const char* witness_text(Witness witness) {
       return "I/O counters of the threads";
     case Witness::vendor_library:
       return "by the vendor's library";
+    case Witness::kernel:
+      return "the kernel accepted it, which proves no device";
     case Witness::none:
       break;
   }

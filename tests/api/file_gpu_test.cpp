@@ -137,6 +137,27 @@ TEST_F(GpuFile, C10_AWriteTakesWhatTheStreamsKernelLeft) {
   EXPECT_EQ(folder.read("out"), std::vector<char>(1 << 20, 'k'));
 }
 
+TEST_F(GpuFile, SubmittingDoesNotWaitForTheStream) {
+  fake_.hold(1);  // nothing queued runs
+  ASSERT_EQ(fake_.fill_later(device, 'k', 1 << 20, nullptr, 0), 0);
+  const auto file = open();
+  auto job = std::move(file.submit_read(at(device, 1 << 20))).value();
+  EXPECT_FALSE(job.done());
+  EXPECT_EQ(job.progress().moved_bytes, 0U);
+  auto cancelled = std::move(file.submit_read(at(device + (2 << 20), 1 << 20))).value();
+  EXPECT_TRUE(cancelled.cancel());
+  EXPECT_EQ(cancelled.result().error().kind, ErrorKind::cancelled);
+  CallOptions options;
+  options.deadline = std::chrono::milliseconds(5);
+  const auto late = file.read_into(at(device + (2 << 20), 1 << 20), options);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::deadline_exceeded);
+  fake_.hold(0);
+  ASSERT_TRUE(job.result());
+  EXPECT_EQ(device_chars(device, 1 << 20),
+            std::vector<char>(bytes.begin(), bytes.begin() + (1 << 20)));
+}
+
 TEST_F(GpuFile, C15_TheDeviceComesFromThePointer) {
   const auto other = fake_.allocate(1, 1 << 20);
   const auto receipt = open().read_into(at(other, 1 << 20));

@@ -16,7 +16,7 @@ TEST(Account, OwnCopiesAreObserved) {
 
 TEST(Account, E6_DirectIsBelievedOnlyWhenTheDiskWasRead) {
   const Evidence seen{EvidenceKind::observed, Witness::thread_io, Scope::request};
-  const Evidence claimed{EvidenceKind::claimed, Witness::none, Scope::none};
+  const Evidence claimed{EvidenceKind::claimed, Witness::kernel, Scope::request};
   EXPECT_EQ(own_evidence(Route::direct_host, Direction::read, 4096, 4096), seen);
   EXPECT_EQ(own_evidence(Route::direct_host, Direction::read, 4096, 4095), claimed);
   EXPECT_EQ(own_evidence(Route::direct_host, Direction::read, 4096, 0), claimed);

@@ -137,7 +137,7 @@ TEST_F(Copies, AResetThatNobodySawIsNoError) {
   fake_.lose_device(0);
   EXPECT_TRUE(space().pin(0, 4096).ok());
   fake_.lose_device(0);
-  EXPECT_TRUE(space().wait_stream(0, std::nullopt).ok());
+  EXPECT_TRUE(wait_stream(0, std::nullopt).ok());
 }
 
 TEST_F(Copies, UnknownDevicesAndSizesAreRefused) {
@@ -229,7 +229,7 @@ TEST_F(Copies, TheCallersContextStaysCurrent) {
   driver_.context_current(&before);
   auto ring = pin(4096);
   auto lane = open_lane();
-  ASSERT_TRUE(space().wait_stream(0, std::nullopt).ok());
+  ASSERT_TRUE(wait_stream(0, std::nullopt).ok());
   lane.reset();
   ring.reset();
   driver_.context_current(&after);

@@ -101,7 +101,7 @@ TEST_F(Fork, EveryCallOfTheChildIsRefusedWithoutTouchingTheDriver) {
               const bool refused =
                   is_forked(space().find(as_pointer(memory), 4096)) &&
                   is_forked(space().pin(0, 4096)) && is_forked(space().open_lane(0)) &&
-                  is_forked(space().wait_stream(0, std::nullopt)) && is_forked(lane->poll()) &&
+                  is_forked(wait_stream(0, std::nullopt)) && is_forked(lane->poll()) &&
                   is_forked(lane->copy(Direction::read, memory, nullptr, 1));
               lane.reset();
               ring.reset();

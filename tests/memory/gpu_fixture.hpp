@@ -33,6 +33,12 @@ class Gpu : public testing::Test {
 
   Space& space() { return *cuda_.space; }
 
+  Result<void> wait_stream(int device, std::optional<void*> stream) {
+    auto mark = space().mark_stream(device, stream);
+    if (!mark) return mark.error();
+    return (*mark)->wait();
+  }
+
   // As the user's program: makes the device's primary context current on this thread.
   void use_device(int device) {
     cuda::Context context = nullptr;
