@@ -42,17 +42,15 @@ Error still_running(std::chrono::nanoseconds timeout) {
 }  // namespace
 
 void Job::State::finish(Result<Receipt> outcome) {
+  owner.reset();  // before anybody is told: whoever waits may count on it
   std::vector<std::function<void()>> ready;
-  std::shared_ptr<void> released;
   {
     const std::lock_guard lock(mutex);
     result.emplace(std::move(outcome));
     ready.swap(callbacks);
-    released.swap(owner);
     order.reset();
     finished.notify_all();
   }
-  released.reset();
   for (const auto& callback : ready) callback();
 }
 

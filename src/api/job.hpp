@@ -15,7 +15,7 @@
 namespace straightway {
 
 struct Job::State {
-  // Sets the result once, releases the owner, then calls the callbacks.
+  // Releases the owner, sets the result, then calls the callbacks.
   void finish(Result<Receipt> outcome);
   bool forked() const {
     const auto alive = engine.lock();
