@@ -12,13 +12,13 @@ using testing::Not;
 
 TEST(PlanText, AReadIntoADeviceIsUnderstoodAtOnce) {
   EXPECT_EQ(device_scene().plan().to_text(),
-            R"(read 1.00 GiB of 'weights.bin' into cuda:0
-  staged            1.00 GiB  1024 segments of 1 MiB, through the page cache: device memory is reached through a pinned ring here
-  not nvfs                    nvidia-fs is not loaded (no /proc/driver/nvidia-fs)
-  not p2pdma                  /dev/vda is virtio-blk, which takes no peer memory
-  not pinned-cache            the file's pages were not pinned (File::pin)
-  not direct-host, buffered: only for host memory, and this is device memory
-)");
+            "read 1.00 GiB of 'weights.bin' into cuda:0\n"
+            "  staged            1.00 GiB  1024 segments of 1 MiB, through the page cache: "
+            "device memory is reached through a pinned ring here\n"
+            "  not nvfs                    nvidia-fs is not loaded (no /proc/driver/nvidia-fs)\n"
+            "  not p2pdma                  /dev/vda is virtio-blk, which takes no peer memory\n"
+            "  not pinned-cache            the file's pages were not pinned (File::pin)\n"
+            "  not direct-host, buffered: only for host memory, and this is device memory\n");
 }
 
 TEST(PlanText, BothLayersAndTheirCountersAreShown) {
@@ -26,17 +26,19 @@ TEST(PlanText, BothLayersAndTheirCountersAreShown) {
   scene.request.door = Door::kvikio;
   scene.settings.front.task_size_bytes = {std::uint64_t{1} << 30, Origin::environment};
   EXPECT_EQ(scene.plan().to_text(),
-            R"(read 1.00 GiB of 'weights.bin' into cuda:0, through the KvikIO door
-  front layer                 1 task of 1.00 GiB to cuFile: device memory goes to cuFile in tasks of task_size (1.00 GiB)
-  cuFile layer                1 request in 4 parts of 256 MiB: every prerequisite of the direct route is there
-  its counters                n=4 nvfs=4 p2pdma=0 posix=0
-  nvfs              1.00 GiB  64 segments of 16 MiB, direct I/O: every prerequisite of the direct route is there
-  not p2pdma                  this build of Straightway has no transport for p2pdma
-  not pinned-cache            the file's pages were not pinned (File::pin)
-  not staged                  possible, but another route is faster here
-  not direct-host, buffered: only for host memory, and this is device memory
-  settings                    task_size=1073741824 (environment)
-)");
+            "read 1.00 GiB of 'weights.bin' into cuda:0, through the KvikIO door\n"
+            "  front layer                 1 task of 1.00 GiB to cuFile: "
+            "device memory goes to cuFile in tasks of task_size (1.00 GiB)\n"
+            "  cuFile layer                1 request in 4 parts of 256 MiB: "
+            "every prerequisite of the direct route is there\n"
+            "  its counters                n=4 nvfs=4 p2pdma=0 posix=0\n"
+            "  nvfs              1.00 GiB  64 segments of 16 MiB, direct I/O: "
+            "every prerequisite of the direct route is there\n"
+            "  not p2pdma                  this build of Straightway has no transport for p2pdma\n"
+            "  not pinned-cache            the file's pages were not pinned (File::pin)\n"
+            "  not staged                  possible, but another route is faster here\n"
+            "  not direct-host, buffered: only for host memory, and this is device memory\n"
+            "  settings                    task_size=1073741824 (environment)\n");
 }
 
 TEST(PlanText, TasksAndPartsSayWhereTheLastDiffers) {
