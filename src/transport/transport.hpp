@@ -29,8 +29,10 @@ struct Attachment {
   std::uint64_t direct_token = 0;
 };
 
-// A transfer. address is where the payload's first byte goes to or comes from; the envelope equals
-// the payload unless the transport's capabilities say that it takes wider ones (staged).
+// A transfer. address is where the payload's first byte goes to or comes from. The envelope equals
+// the payload unless this is a read and the transport's capabilities say that it takes wider ones
+// (staged). Of a write both are always equal: the bytes around the payload are
+// not the caller's.
 struct Segment {
   std::uint64_t cookie = 0;  // comes back on the completion
   Direction direction = Direction::read;
