@@ -62,8 +62,8 @@ def open(
 ) -> File:
     """Opens a file, by path or by descriptor.
 
-    mode: "r" (read), "r+" (read and write), "w" (create or truncate, then read and write), "x"
-    (create, fail where it exists); a "b" may stand behind. A descriptor is duplicated, and the
+    mode: "r" (read), "r+" (read and write), "w" (create or truncate, then write), "x" (create,
+    fail where it exists, then write); a "b" may stand behind. A descriptor is duplicated, and the
     caller keeps its own; it keeps the access that it was opened with, so only "r" and "r+" are
     accepted with it. policy and cache are the defaults of this file's calls; see Context.
 
