@@ -94,7 +94,8 @@ class Job {
 
 class File {
  public:
-  // mode: "r", "r+", "w" (create or truncate), "x" (create, fail if there), with an optional "b".
+  // mode: "r", "r+", "w" (create or truncate), "x" (create, fail if there), the last two with an
+  // optional "+" (read too), all with an optional "b".
   static Result<File> open(std::string_view path, std::string_view mode = "r",
                            OpenOptions options = {}, std::shared_ptr<Context> context = nullptr);
   // Duplicates the descriptor; the caller keeps its own.
@@ -126,6 +127,9 @@ class File {
                               const CallOptions& options = {}) const;
   Result<Receipt> write_ranges(const std::vector<RangeRequest>& ranges,
                                const CallOptions& options = {}) const;
+  // As a job; owner is released when it is drained.
+  Result<Job> submit_ranges(Direction direction, const std::vector<RangeRequest>& ranges,
+                            CallOptions options = {}, std::shared_ptr<void> owner = nullptr) const;
   Result<Plan> explain(Direction direction, Memory memory, const CallOptions& options = {}) const;
   // The plan for memory that does not exist yet: size_bytes into a space.
   Result<Plan> explain(Direction direction, SpaceKind space, std::int32_t device,

@@ -260,7 +260,8 @@ typedef struct sw_call_options {
   sw_demand evidence;
   sw_sync sync; /* writes only */
   /* A CUDA stream of the memory's device: the transfer comes after the work queued on it, and work
-   * queued on it later sees the data. NULL: the legacy default stream. Ignored for host memory. */
+   * queued on it once the transfer is done sees the data. NULL: the legacy default stream. Ignored
+   * for host memory. */
   void* stream;
   uint64_t deadline_ns; /* from now; 0: none. When it passes, what is in flight drains first */
   /* At most every 50 ms, and once at the end. */

@@ -138,11 +138,17 @@ std::uint64_t file_size(const FileBox& box) {
 struct JobBox {
   Job job;
   bool submitted = false;
+  bool is_ranges = false;  // its receipt always has the table of ranges
 };
 
 // What a job keeps alive until it is drained; the file too, so that dropping it never waits.
 struct Kept {
   std::shared_ptr<Lease> memory;
+  std::shared_ptr<Lease> file;
+};
+
+struct KeptRanges {
+  std::vector<std::shared_ptr<Lease>> memory;
   std::shared_ptr<Lease> file;
 };
 
@@ -217,39 +223,28 @@ nb::tuple to_entry(nb::handle entry, std::size_t length, const char* form) {
   return fields;
 }
 
-// A call of one range, or of nothing, may come back as a plain transfer; here each has its table.
-void complete_ranges(Receipt& receipt, const std::vector<RangeRequest>& requests) {
-  if (receipt.ranges || (requests.size() > 1 && receipt.moved_bytes > 0)) return;
-  auto table = std::make_shared<RangeTable>();
-  for (const RangeRequest& request : requests) {
-    table->offset.push_back(request.offset);
-    table->wanted_bytes.push_back(request.size_bytes);
-    table->moved_bytes.push_back(receipt.moved_bytes);
-  }
-  receipt.ranges = std::move(table);
-}
-
-Receipt transfer_ranges(const FileBox& box, nb::handle direction_word, nb::handle ranges,
-                        const nb::tuple& keywords) {
+void submit_ranges(nb::handle self, JobBox& job, nb::handle direction_word, nb::handle ranges,
+                   const nb::tuple& keywords) {
   bridge().collect();
   const Direction direction = to_word("direction", direction_word, all_directions);
   CallOptions options = to_options(keywords);
-  std::vector<Lease> leases;
+  auto kept = std::make_shared<KeptRanges>();
   std::vector<RangeRequest> requests;
   for (const nb::handle entry : nb::iter(ranges)) {
     const nb::tuple fields = to_entry(entry, 3, "ranges: expected (offset, size, array) tuples");
     Piece piece = to_piece(nb::make_tuple(fields[2], fields[0], fields[1]), direction, options);
-    leases.push_back(std::move(piece.lease));
+    kept->memory.push_back(share(std::move(piece.lease)));
     requests.push_back({piece.offset, piece.size_bytes, piece.memory});
   }
+  kept->file = share(Lease(Py_NewRef(self.ptr())));
+  const File& file = nb::cast<FileBox&>(self).file;
   auto result = [&] {
     const Unlocked unlocked;
-    return direction == Direction::read ? box.file.read_ranges(requests, options)
-                                        : box.file.write_ranges(requests, options);
+    return file.submit_ranges(direction, requests, std::move(options), std::move(kept));
   }();
-  Receipt receipt = value_or_raise(std::move(result));
-  complete_ranges(receipt, requests);
-  return receipt;
+  job.job = value_or_raise(std::move(result));
+  job.submitted = true;
+  job.is_ranges = true;
 }
 
 Receipt read_files(nb::handle entries, const ContextBox* context, const nb::tuple& keywords) {
@@ -328,13 +323,25 @@ nb::tuple progress_of(const JobBox& box) {
   return nb::make_tuple(seen.moved_bytes, seen.wanted_bytes);
 }
 
+// A call of one range, or of nothing, may come back as a plain transfer; here each has its table.
+void complete_ranges(Receipt& receipt) {
+  if (receipt.ranges) return;
+  auto table = std::make_shared<RangeTable>();
+  table->offset.push_back(receipt.file_offset);
+  table->wanted_bytes.push_back(receipt.wanted_bytes);
+  table->moved_bytes.push_back(receipt.moved_bytes);
+  receipt.ranges = std::move(table);
+}
+
 Receipt job_result(const JobBox& box) {
   bridge().collect();
   auto result = [&] {
     const Unlocked unlocked;
     return box.job.result();
   }();
-  return value_or_raise(std::move(result));
+  Receipt receipt = value_or_raise(std::move(result));
+  if (box.is_ranges) complete_ranges(receipt);
+  return receipt;
 }
 
 void on_done(const JobBox& box, nb::handle callable) {
@@ -382,7 +389,7 @@ void bind_file(nb::module_& module) {
   nb::class_<FileBox>(module, "File")
       .def("transfer", transfer)
       .def("submit", submit, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
-      .def("transfer_ranges", transfer_ranges)
+      .def("submit_ranges", submit_ranges)
       .def("explain_array", explain_array)
       .def("explain_space", explain_space)
       .def("close", close_file)

@@ -23,7 +23,7 @@ _Call = tuple[Any, Any, Any, Any, Any, Any, Any]
 FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_MODES = ("r", "r+", "w", "x")
+_MODES = ("r", "r+", "w", "w+", "x", "x+")
 
 
 def _check_mode(mode: str) -> str:
@@ -31,7 +31,7 @@ def _check_mode(mode: str) -> str:
         raise TypeError(f"mode: expected a str, got {type(mode).__name__}")
     plain = mode.replace("b", "", 1)
     if plain not in _MODES or mode.startswith("b"):
-        raise ValueError(f"mode: {mode!r} is not 'r', 'r+', 'w' or 'x' (with an optional 'b')")
+        raise ValueError(f"mode: {mode!r} is not 'r', 'r+', 'w', 'w+', 'x' or 'x+' (with 'b')")
     return plain
 
 
@@ -63,7 +63,7 @@ def open(
     """Opens a file, by path or by descriptor.
 
     mode: "r" (read), "r+" (read and write), "w" (create or truncate, then write), "x" (create,
-    fail where it exists, then write); a "b" may stand behind. A descriptor is duplicated, and the
+    fail where it exists, then write), "w+" and "x+" (and read); a "b" may stand behind. A descriptor is duplicated, and the
     caller keeps its own; it keeps the access that it was opened with, so only "r" and "r+" are
     accepted with it. policy and cache are the defaults of this file's calls; see Context.
 
@@ -80,7 +80,7 @@ def open(
         descriptor = operator.index(cast("SupportsIndex", path))
         if not 0 <= descriptor < 1 << 31:
             raise ValueError(f"path: {descriptor} is not a descriptor")
-        if plain in ("w", "x"):
+        if plain[0] in "wx":
             raise ValueError(
                 f"mode: {mode!r} creates or truncates, and a descriptor is open already"
             )
@@ -269,6 +269,15 @@ class File:
         self._file.submit(job, direction, (array, offset, size), call, progress)
         return wrap_job(job)
 
+    def _transfer_ranges(self, direction: str, ranges: Iterable[Range], call: _Call) -> Receipt:
+        job = _straightway.Job()
+        try:
+            self._file.submit_ranges(job, direction, ranges, call)
+            return finish(job, None)
+        except BaseException:
+            abandon(job)
+            raise
+
     def read_ranges(
         self,
         ranges: Iterable[Range],
@@ -292,7 +301,7 @@ class File:
         [8, 4]
         """
         call = (policy, cache, evidence, exact, None, stream, deadline)
-        return wrap(Receipt, self._file.transfer_ranges("read", ranges, call))
+        return self._transfer_ranges("read", ranges, call)
 
     def write_ranges(
         self,
@@ -314,7 +323,7 @@ class File:
         5
         """
         call = (policy, cache, evidence, False, sync, stream, deadline)
-        return wrap(Receipt, self._file.transfer_ranges("write", ranges, call))
+        return self._transfer_ranges("write", ranges, call)
 
     def explain(
         self,

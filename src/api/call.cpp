@@ -420,7 +420,10 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
     request.memory = *memory;
   }
   // A small read into host memory finds the end by itself, and saves the look.
-  if (known != nullptr || range.size_bytes > drive::inline_limit_bytes ||
+  // O_DIRECT would clear memory behind it.
+  const bool may_be_direct =
+      settings->policy.value == Policy::direct || settings->cache.value == Cache::bypass;
+  if (known != nullptr || range.size_bytes > drive::inline_limit_bytes || may_be_direct ||
       request.memory.space != SpaceKind::host || direction == Direction::write) {
     auto size = range.file->size();
     if (!size) return size.error();
@@ -430,20 +433,19 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
   return plan::make_plan(request, {range.file->facts, machine}, settings);
 }
 
+std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
+                                         const CallOptions& options) {
+  if (range.size_bytes > drive::inline_limit_bytes) return {};
+  const auto queued_ns = drive::now_ns();
+  const auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
+  if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};
+  auto receipt = finish_inline(range, *plan, options, queued_ns);
+  range.file->end();
+  return receipt;
+}
+
 Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
                          const CallOptions& options) {
-  if (ranges.size() == 1) {  // the small case allocates nothing
-    const auto& range = ranges.front();
-    const auto queued_ns = drive::now_ns();
-    if (range.size_bytes <= drive::inline_limit_bytes) {
-      auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
-      if (plan && plan->failure == Reason::none && runs_inline(range, *plan, options)) {
-        auto receipt = finish_inline(range, *plan, options, queued_ns);
-        end_all(ranges);
-        return receipt;
-      }
-    }
-  }
   auto job = submit_call(direction, std::move(ranges), options, nullptr);
   if (!job) return job.error();
   return job->result();

@@ -2,6 +2,7 @@
 // One call of the front door: arguments checked once, then Request, Plan, transfer, Receipt.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "api/open_file.hpp"
@@ -26,6 +27,11 @@ std::shared_ptr<const Settings> call_settings(const std::shared_ptr<const Settin
 Result<Plan> plan_call(Direction direction, const CallRange& range,
                        const std::shared_ptr<const Settings>& settings,
                        const MemoryRange* known = nullptr);
+
+// A small transfer to or from host memory, on this thread, without an allocation; empty where the
+// range is none (run_call then does it, or says what is wrong). Calls end() when it did it.
+std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
+                                         const CallOptions& options);
 
 // Blocking. Each file's begin() was called; this calls its end().
 Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,

@@ -47,9 +47,10 @@ Result<Receipt> run_ranges(const std::shared_ptr<OpenFile>& file, Direction dire
 Result<Receipt> run_one(const std::shared_ptr<OpenFile>& file, Direction direction,
                         const Memory& memory, const CallOptions& options) {
   if (!file || !file->begin()) return closed_error(direction, file ? file->facts->path : "");
-  std::vector<CallRange> ranges;
-  ranges.push_back({file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory});
-  return run_call(direction, std::move(ranges), options);
+  const CallRange range{file, options.offset, options.size_bytes.value_or(memory.size_bytes),
+                        memory};
+  if (auto receipt = run_small(direction, range, options)) return std::move(*receipt);
+  return run_call(direction, {range}, options);
 }
 
 Result<Job> submit_one(const std::shared_ptr<OpenFile>& file, Direction direction,
@@ -206,6 +207,14 @@ Result<Receipt> File::write_ranges(const std::vector<RangeRequest>& ranges,
   return run_ranges(open_, Direction::write, ranges, options);
 }
 
+Result<Job> File::submit_ranges(Direction direction, const std::vector<RangeRequest>& ranges,
+                                CallOptions options, std::shared_ptr<void> owner) const {
+  auto begun =
+      begin_ranges(open_, direction, ranges.empty() ? std::vector<RangeRequest>(1) : ranges);
+  if (!begun) return begun.error();
+  return submit_call(direction, std::move(*begun), std::move(options), std::move(owner));
+}
+
 Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions& options) const {
   if (!open_ || !open_->begin()) return closed_error(direction, path());
   const CallRange range{open_, options.offset, options.size_bytes.value_or(memory.size_bytes),
@@ -233,6 +242,9 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
   if (requests.size() > 1) {  // its own descriptors come before those of the files
     if (auto ready = (*engine)->warmup(-1); !ready) return ready.error();
   }
+  CallOptions left = options;  // the deadline is that of the whole call
+  const auto until =
+      std::chrono::steady_clock::now() + options.deadline.value_or(std::chrono::nanoseconds{});
   Receipt sum;
   RangeTable table;
   for (std::size_t next = 0; next < requests.size();) {
@@ -241,7 +253,8 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
     if (!batch) return batch.error();
     const auto count = batch->size();
     auto files = *batch;
-    auto receipt = run_call(Direction::read, std::move(*batch), options);
+    if (options.deadline) left.deadline = until - std::chrono::steady_clock::now();
+    auto receipt = run_call(Direction::read, std::move(*batch), left);
     for (const auto& range : files) range.file->close();
     if (!receipt) return receipt.error();
     if (next == 0) {

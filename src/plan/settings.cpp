@@ -78,12 +78,12 @@ Result<std::uint64_t> parse_positive_size(std::string_view name, std::string_vie
 }
 
 // Enough for two pieces of the ring on a machine with pages of 64 KiB.
-constexpr std::uint64_t least_pinned_bytes = std::uint64_t{128} << 10;
+constexpr std::uint64_t least_pinned_bytes = std::uint64_t{1} << 20;  // one piece of the ring
 
 Result<std::uint64_t> parse_pinned_bytes(std::string_view name, std::string_view text) {
   Result<std::uint64_t> size = parse_size(name, text);
   if (size && *size < least_pinned_bytes) {
-    return bad_value(name, text, "the pinned ring needs at least 128 KiB", size_form);
+    return bad_value(name, text, "the pinned ring needs at least 1 MiB", size_form);
   }
   return size;
 }

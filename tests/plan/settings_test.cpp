@@ -70,7 +70,7 @@ TEST(Settings, F4_NonsenseSizesNameTheVariableAndTheForm) {
 
 TEST(Settings, F4_ZeroIsRefusedWhereItMakesNoSense) {
   EXPECT_THAT(refusal("KVIKIO_TASK_SIZE", "0").why, HasSubstr("more than zero"));
-  EXPECT_THAT(refusal("STRAIGHTWAY_PINNED_BYTES", "0").why, HasSubstr("128 KiB"));
+  EXPECT_THAT(refusal("STRAIGHTWAY_PINNED_BYTES", "0").why, HasSubstr("1 MiB"));
   EXPECT_THAT(refusal("KVIKIO_NTHREADS", "0").advice, HasSubstr("from 1"));
   EXPECT_EQ(read({{"KVIKIO_GDS_THRESHOLD", "0"}}).front.gds_threshold_bytes.value, 0U);
   EXPECT_EQ(read({{"STRAIGHTWAY_THREADS", "0"}}).threads.value, 0U);
