@@ -59,7 +59,9 @@ class Context {
   // its primary context.
   Result<void> warmup(std::int32_t device = -1);
 
-  const std::shared_ptr<Engine>& engine() const { return engine_; }  // for the library itself
+  // For the library itself and its tests; no part of the promise to users.
+  const std::shared_ptr<Engine>& engine() const { return engine_; }
+  static std::shared_ptr<Context> around(std::shared_ptr<Engine> engine);
 
  private:
   explicit Context(std::shared_ptr<Engine> engine);

@@ -10,7 +10,11 @@ namespace straightway {
 Result<std::shared_ptr<Context>> Context::create(ContextOptions options) {
   auto engine = Engine::create(options);
   if (!engine) return engine.error();
-  return std::shared_ptr<Context>(new Context(std::move(*engine)));
+  return around(std::move(*engine));
+}
+
+std::shared_ptr<Context> Context::around(std::shared_ptr<Engine> engine) {
+  return std::shared_ptr<Context>(new Context(std::move(engine)));
 }
 
 // Left alone at exit: transfers of other threads may still use it, and the GPU driver may be gone.

@@ -120,7 +120,8 @@ struct Engine::Parts {
   bool ledger_tried = false;
 };
 
-Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options) {
+Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options,
+                                               const os::Syscalls& syscalls) {
   auto settings = std::make_shared<Settings>();
   override_setting(settings->policy, options.policy);
   override_setting(settings->cache, options.cache);
@@ -149,7 +150,7 @@ Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options) {
                  "give 1M or more; 64M is the default"};
   }
   if (auto read = plan::read_environment(*settings, read_variable); !read) return read.error();
-  std::shared_ptr<Engine> engine(new Engine(std::move(settings), options.on_warning));
+  std::shared_ptr<Engine> engine(new Engine(std::move(settings), options.on_warning, syscalls));
   if (engine->alive_ == nullptr) {
     return Error{ErrorKind::unsupported,
                  ErrorOrigin::system,
@@ -164,10 +165,10 @@ Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options) {
 }
 
 Engine::Engine(std::shared_ptr<const Settings> settings,
-               std::function<void(std::string_view)> warning)
+               std::function<void(std::string_view)> warning, const os::Syscalls& syscalls)
     : settings_(std::move(settings)),
       on_warning_(std::move(warning)),
-      syscalls_(&os::kernel()),
+      syscalls_(&syscalls),
       parts_(new Parts),
       alive_(map_alive_page()) {}
 

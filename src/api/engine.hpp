@@ -19,7 +19,9 @@ namespace straightway {
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  static Result<std::shared_ptr<Engine>> create(const ContextOptions& options);
+  // syscalls stay valid for the life of the process.
+  static Result<std::shared_ptr<Engine>> create(const ContextOptions& options,
+                                                const os::Syscalls& syscalls = os::kernel());
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -45,7 +47,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
  private:
   struct Parts;  // made again in a forked child; the parent's copy is left alone there
-  Engine(std::shared_ptr<const Settings> settings, std::function<void(std::string_view)> warning);
+  Engine(std::shared_ptr<const Settings> settings, std::function<void(std::string_view)> warning,
+         const os::Syscalls& syscalls);
   Parts& parts();
   void revive();
   const memory::Cuda& cuda(Parts& live);
