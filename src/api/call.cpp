@@ -83,6 +83,55 @@ Error refusal(const Plan& plan) {
           "use policy auto, which takes the best way there is"};
 }
 
+bool may_fall_back(const Plan& plan) { return plan.settings->policy.value != Policy::direct; }
+
+bool uses_direct(const Plan& plan) {
+  bool uses = false;
+  for (std::uint8_t i = 0; i < plan.run_count; ++i) uses |= plan.runs[i].direct_io;
+  return uses;
+}
+
+Error direct_refusal(const Plan& plan, int code) {
+  const bool no_descriptor = code == EMFILE || code == ENFILE;
+  return {no_descriptor ? ErrorKind::too_many_files : ErrorKind::route_refused,
+          ErrorOrigin::system,
+          code,
+          "open with O_DIRECT",
+          plan.file->path,
+          {},
+          os::errno_text(code),
+          no_descriptor ? "close files, or raise the limit (ulimit -n)"
+                        : "use policy auto, which falls back to the page cache"};
+}
+
+// O_DIRECT runs need the file's second descriptor. Where it cannot be had they go through the page
+// cache, as the policy allows.
+Result<void> secure_direct(Plan& plan, OpenFile& file) {
+  if (!uses_direct(plan) || file.ref(true).direct_fd >= 0) return {};
+  if (!may_fall_back(plan)) return direct_refusal(plan, file.direct_code());
+  for (std::uint8_t i = 0; i < plan.run_count; ++i) {
+    auto& run = plan.runs[i];
+    if (!run.direct_io) continue;
+    run.direct_io = false;
+    run.align_bytes = 1;
+    run.reason = Reason::fell_back;
+    if (run.route != Route::direct_host) continue;
+    run.route = Route::buffered;
+    plan.refused[index(Route::direct_host)] = Reason::fell_back;
+    plan.refused[index(Route::buffered)] = Reason::none;
+  }
+  return {};
+}
+
+// The fallbacks that were taken before anything moved.
+void count_refused_direct(Receipt& receipt, const Plan& plan, const OpenFile& file) {
+  for (std::uint8_t i = 0; i < plan.run_count; ++i) {
+    if (plan.runs[i].reason != Reason::fell_back) continue;
+    ++receipt.fallbacks;
+    if (receipt.fallback_code == 0) receipt.fallback_code = file.direct_code();
+  }
+}
+
 Receipt begin_receipt(const Plan& plan, std::uint64_t queued_ns) {
   Receipt receipt;
   receipt.direction = plan.request.direction;
@@ -204,8 +253,6 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
   return judge_receipt(std::move(receipt), options);
 }
 
-bool may_fall_back(const Plan& plan) { return plan.settings->policy.value != Policy::direct; }
-
 // Empty where there is nothing to move.
 std::optional<drive::TransferSpec> Prepared::spec() const {
   drive::TransferSpec spec;
@@ -218,8 +265,7 @@ std::optional<drive::TransferSpec> Prepared::spec() const {
   const OpenFile* last = nullptr;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto& plan = plans[i];
-    bool direct = false;
-    for (std::uint8_t run = 0; run < plan.run_count; ++run) direct |= plan.runs[run].direct_io;
+    const bool direct = uses_direct(plan);
     if (ranges[i].file.get() != last) {
       last = ranges[i].file.get();
       spec.files.push_back({ranges[i].file->ref(direct), plan.file->path});
@@ -250,6 +296,7 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
     auto plan = plan_call(direction, range, settings);
     if (!plan) return plan.error();
     if (plan->failure != Reason::none) return refusal(*plan);
+    if (auto secured = secure_direct(*plan, *range.file); !secured) return secured.error();
     prepared.plans.push_back(std::move(*plan));
   }
   prepared.ranges = std::move(ranges);
@@ -272,10 +319,9 @@ bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& op
 Result<Receipt> finish_inline(const CallRange& range, const Plan& plan, const CallOptions& options,
                               std::uint64_t queued_ns) {
   auto receipt = begin_receipt(plan, queued_ns);
-  bool direct = false;
-  for (std::uint8_t run = 0; run < plan.run_count; ++run) direct |= plan.runs[run].direct_io;
+  count_refused_direct(receipt, plan, *range.file);
   auto& engine = *range.file->engine;
-  const auto ref = range.file->ref(direct);
+  const auto ref = range.file->ref(uses_direct(plan));
   receipt.times.started_ns = queued_ns;
   auto error = drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
                                       may_fall_back(plan), receipt);
@@ -315,6 +361,9 @@ std::shared_ptr<Job::State> new_state(const Prepared& prepared, std::shared_ptr<
 void drained(const std::shared_ptr<Job::State>& state, std::shared_ptr<Prepared> prepared,
              const drive::Drained& what) {
   auto receipt = begin_receipt(prepared->first(), prepared->queued_ns);
+  for (std::size_t i = 0; i < prepared->plans.size(); ++i) {
+    count_refused_direct(receipt, prepared->plans[i], *prepared->ranges[i].file);
+  }
   if (what.transfer != nullptr) what.transfer->account(receipt);
   receipt.threads = what.threads;
   receipt.pinned_bytes = what.pinned_bytes;
@@ -437,8 +486,9 @@ std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& r
                                          const CallOptions& options) {
   if (range.size_bytes > drive::inline_limit_bytes) return {};
   const auto queued_ns = drive::now_ns();
-  const auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
+  auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
   if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};
+  if (!secure_direct(*plan, *range.file)) return {};
   auto receipt = finish_inline(range, *plan, options, queued_ns);
   range.file->end();
   return receipt;

@@ -192,20 +192,34 @@ transport::FileRef OpenFile::ref(bool with_direct) {
 // The same file again, with O_DIRECT: through /proc, which follows no path, else (no /proc) through
 // the path, when that still is this file.
 void OpenFile::open_direct() {
-  const int flags = access | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   const auto link = "/proc/self/fd/" + std::to_string(fd_.get());
-  for (const auto& path : {link, facts->path}) {
-    const int result = engine->syscalls().open(path.c_str(), flags, 0);
-    if (result < 0) continue;
-    os::Descriptor direct(result);
-    struct stat ours{};
-    struct stat theirs{};
-    if (direct && ::fstat(fd_.get(), &ours) == 0 && ::fstat(direct.get(), &theirs) == 0 &&
-        ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) {
-      direct_fd_ = std::move(direct);
-      return;
-    }
+  direct_code_ = try_direct(link);
+  if (direct_code_ != 0 && direct_code_ != EMFILE && direct_code_ != ENFILE) {
+    const int by_path = try_direct(facts->path);
+    // ENOENT says nothing of O_DIRECT: no /proc here, or a file without a name.
+    if (by_path != ENOENT) direct_code_ = by_path;
   }
+  if (direct_code_ != 0) warn_of_direct();
+}
+
+// 0, or the errno. ESTALE: another file has that path now.
+int OpenFile::try_direct(const std::string& path) {
+  const int flags = access | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  const int result = engine->syscalls().open(path.c_str(), flags, 0);
+  if (result < 0) return -result;
+  os::Descriptor direct(result);
+  if (!direct) return errno;
+  struct stat ours{};
+  struct stat theirs{};
+  if (::fstat(fd_.get(), &ours) != 0 || ::fstat(direct.get(), &theirs) != 0) return errno;
+  if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino) return ESTALE;
+  direct_fd_ = std::move(direct);
+  return 0;
+}
+
+void OpenFile::warn_of_direct() const {
+  engine->warn("cannot open '" + facts->path + "' with O_DIRECT: " + os::errno_text(direct_code_) +
+               "; its bytes go through the page cache");
 }
 
 Result<void> OpenFile::allows(Direction direction) const {

@@ -29,8 +29,10 @@ struct OpenFile {
   bool closed() const { return (users_.load() & closed_bit) != 0; }
 
   Result<std::uint64_t> size() const;
-  // The descriptors; the O_DIRECT one is opened on first use, and without it direct_fd is -1.
+  // The descriptors; the O_DIRECT one is opened on first use. Where that is refused, direct_fd is
+  // -1, the Context's sink is warned once, and direct_code() is the errno.
   transport::FileRef ref(bool with_direct);
+  int direct_code() const { return direct_code_; }
   // May bytes move this way? The error says how to open the file instead.
   Result<void> allows(Direction direction) const;
 
@@ -46,10 +48,13 @@ struct OpenFile {
                                                   const OpenOptions& options,
                                                   std::shared_ptr<Engine> engine);
   void open_direct();
+  int try_direct(const std::string& path);
+  void warn_of_direct() const;
 
   os::Descriptor fd_;
   os::Descriptor direct_fd_;
   std::once_flag direct_tried_;
+  int direct_code_ = 0;
   std::once_flag closed_once_;
   std::atomic<std::uint32_t> users_{0};
   std::uint32_t generation_ = 0;

@@ -277,8 +277,8 @@ void Transfer::account(Receipt& receipt) const {
   const bool measured = disk_bytes_ >= 0 && moved_bytes_ > 0 && spec_.direction == Direction::read;
   receipt.routes = shares_;
   receipt.retries = retries_;
-  receipt.fallbacks = fallbacks_;
-  receipt.fallback_code = fallback_code_;
+  receipt.fallbacks += fallbacks_;  // to those before anything moved
+  if (receipt.fallback_code == 0) receipt.fallback_code = fallback_code_;
   if (gave_up_direct_host_) receipt.refused[index(Route::direct_host)] = Reason::fell_back;
   receipt.disk_measured = measured;
   receipt.disk_bytes = measured ? static_cast<std::uint64_t>(disk_bytes_) : 0;
