@@ -51,8 +51,8 @@ struct CallOptions {
   Sync sync = Sync::none;        // writes only
   std::optional<Stream> stream;  // device memory only; order after the work queued on it
   std::optional<std::chrono::nanoseconds> deadline;  // from now; > 0
-  // Called from a thread of the Context, at most every 50 ms and once at the end; must not block
-  // or call back.
+  // Called from a thread of the Context, at most every 50 ms and once at the end; must not block,
+  // call back or throw (what it throws is dropped).
   std::function<void(const Progress&)> on_progress;
 };
 
@@ -83,7 +83,8 @@ class Job {
   // Stops submitting; what is in flight drains, then result() is ErrorKind::cancelled. False when
   // it was done already.
   bool cancel() const;
-  // Called once when done, from a thread of the Context, or now if done; must not block.
+  // Called once when done, from a thread of the Context, or now if done. It must not block and not
+  // throw (what it throws is dropped); a blocking call of this Context from there is an error.
   void on_done(std::function<void()> callback) const;
   // Bytes moved so far.
   Progress progress() const;
@@ -107,7 +108,8 @@ class File {
   File& operator=(File&&) noexcept;
   ~File();  // closes
 
-  // Drains the jobs of this file, then closes it. Closing twice is not an error.
+  // Drains the jobs of this file, then closes it. Closing twice is not an error. From a callback it
+  // does not wait: the last job closes the file.
   Result<void> close();
   bool closed() const;
   Result<std::uint64_t> size() const;

@@ -1,5 +1,7 @@
 #include "api/call.hpp"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <limits>
 #include <thread>
@@ -27,7 +29,7 @@ Error argument_error(Direction direction, const std::string& path, std::uint64_t
           std::move(advice)};
 }
 
-Result<void> check_range(Direction direction, const CallRange& range) {
+Result<void> check_offsets(Direction direction, const CallRange& range) {
   const auto& path = range.file->facts->path;
   if (range.offset > largest_offset || range.size_bytes > largest_offset ||
       range.offset + range.size_bytes > largest_offset) {
@@ -35,6 +37,11 @@ Result<void> check_range(Direction direction, const CallRange& range) {
                           "offset and size end beyond 2^63 - 1, or are negative",
                           "give an offset and a size within the file");
   }
+  return {};
+}
+
+Result<void> check_range(Direction direction, const CallRange& range) {
+  const auto& path = range.file->facts->path;
   if (range.size_bytes > range.memory.size_bytes) {
     return argument_error(direction, path, range.offset,
                           "the size is " + std::to_string(range.size_bytes) +
@@ -182,7 +189,10 @@ Result<Receipt> judge_receipt(Receipt receipt, const CallOptions& options) {
 
 Result<void> sync_file(const os::Syscalls& syscalls, const OpenFile& file, Sync sync, int fd) {
   if (sync == Sync::none) return {};
-  const int result = sync == Sync::data ? syscalls.fdatasync(fd) : syscalls.fsync(fd);
+  int result = -EINTR;
+  while (result == -EINTR) {
+    result = sync == Sync::data ? syscalls.fdatasync(fd) : syscalls.fsync(fd);
+  }
   if (result >= 0) return {};
   return Error{os::errno_kind(-result),
                ErrorOrigin::system,
@@ -310,9 +320,17 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   return prepared;
 }
 
+// Behind the process's file size limit the kernel sends SIGXFSZ, which ends a program that has no
+// handler. The threads that drive transfers block it and get EFBIG.
+bool may_hit_size_limit(const CallRange& range, Direction direction) {
+  rlimit limit{};
+  return direction == Direction::write && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+         range.offset + range.size_bytes > limit.rlim_cur;
+}
+
 // Whether the caller's own thread does it: small, into host memory, nobody watches.
 bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
-  return plan.request.memory.space == SpaceKind::host &&
+  return !may_hit_size_limit(range, plan.request.direction) && plan.request.memory.space == SpaceKind::host &&
          range.size_bytes <= drive::inline_limit_bytes && !options.on_progress && !options.deadline;
 }
 
@@ -449,8 +467,9 @@ Result<CallRange> range_of(const std::shared_ptr<OpenFile>& file, Direction, con
 
 Result<Plan> plan_call(Direction direction, const CallRange& range,
                        const std::shared_ptr<const Settings>& settings, const MemoryRange* known) {
-  if (auto checked = check_range(direction, range); !checked && known == nullptr) {
-    return checked.error();
+  if (auto checked = check_offsets(direction, range); !checked) return checked.error();
+  if (known == nullptr) {
+    if (auto checked = check_range(direction, range); !checked) return checked.error();
   }
   auto& engine = *range.file->engine;
   Request request;
@@ -496,6 +515,10 @@ std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& r
 
 Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
                          const CallOptions& options) {
+  if (ranges.front().file->engine->on_pump_thread()) {
+    end_all(ranges);
+    return calls_itself_error("wait for a transfer");
+  }
   auto job = submit_call(direction, std::move(ranges), options, nullptr);
   if (!job) return job.error();
   return job->result();

@@ -107,6 +107,17 @@ Error forked_error(std::string attempted) {
           "start it with spawn or exec instead of fork, or read into host memory"};
 }
 
+Error calls_itself_error(std::string attempted) {
+  return {ErrorKind::invalid_argument,
+          ErrorOrigin::system,
+          EDEADLK,
+          std::move(attempted),
+          "",
+          {},
+          "a callback of this Context asked for it, on the thread that would have to do it",
+          "submit it and use on_done, or do it on another thread"};
+}
+
 struct Engine::Parts {
   std::mutex mutex;
   std::shared_ptr<const MachineFacts> machine;  // without GPU facts until cuda_loaded
@@ -291,25 +302,35 @@ void Engine::wake_pump() {
   if (auto* pump = parts().started_pump.load(std::memory_order_acquire)) pump->wake();
 }
 
+bool Engine::on_pump_thread() {
+  auto* pump = parts().started_pump.load(std::memory_order_acquire);
+  return pump != nullptr && pump->on_own_thread();
+}
+
 void Engine::record(const Receipt& receipt) {
   if (!settings_->ledger.value) return;
   auto& live = parts();
   auto* ledger = live.started_ledger.load(std::memory_order_acquire);
-  if (ledger == nullptr) {
-    const std::lock_guard lock(live.mutex);
-    if (!live.ledger_tried) {
-      live.ledger_tried = true;
-      auto created = receipt::Ledger::create();
-      if (created) {
-        live.ledger = std::move(*created);
-        live.started_ledger.store(live.ledger.get(), std::memory_order_release);
-      } else {
-        warn(created.error().message());
-      }
-    }
-    ledger = live.ledger.get();
-  }
+  if (ledger == nullptr) ledger = start_ledger(live);
   if (ledger != nullptr) ledger->add(receipt);
+}
+
+receipt::Ledger* Engine::start_ledger(Parts& live) {
+  std::optional<Error> failed;
+  {
+    const std::lock_guard lock(live.mutex);
+    if (live.ledger_tried) return live.ledger.get();
+    live.ledger_tried = true;
+    auto created = receipt::Ledger::create();
+    if (created) {
+      live.ledger = std::move(*created);
+      live.started_ledger.store(live.ledger.get(), std::memory_order_release);
+      return live.ledger.get();
+    }
+    failed = created.error();
+  }
+  warn(failed->message());  // without the lock: the sink is the user's
+  return nullptr;
 }
 
 void Engine::record_error(Direction direction) {
@@ -321,6 +342,7 @@ void Engine::record_error(Direction direction) {
 // Pays first-use costs: facts, the pump's thread, and for a device its ring, by a transfer of
 // nothing that opens its transport.
 Result<void> Engine::warmup(std::int32_t device) {
+  if (on_pump_thread()) return calls_itself_error("warm up a context");
   auto& live = parts();
   machine(device >= 0);
   auto started = pump(live);
@@ -340,15 +362,20 @@ Result<void> Engine::warmup(std::int32_t device) {
   auto order = std::make_shared<drive::Order>();
   order->space = SpaceKind::cuda;
   order->device = device;
-  std::promise<std::optional<Error>> opened;
-  order->on_drained = [&opened](const drive::Drained& what) { opened.set_value(what.error); };
+  // Shared, since the pump's thread may still be inside set_value() when the waiter is gone.
+  auto opened = std::make_shared<std::promise<std::optional<Error>>>();
+  order->on_drained = [opened](const drive::Drained& what) { opened->set_value(what.error); };
   if (auto submitted = submit(std::move(order)); !submitted) return submitted.error();
-  if (auto error = opened.get_future().get()) return *error;
+  if (auto error = opened->get_future().get()) return *error;
   return {};
 }
 
 void Engine::warn(std::string_view text) const {
-  if (on_warning_) on_warning_(text);
+  if (!on_warning_) return;
+  try {
+    on_warning_(text);
+  } catch (...) {  // a sink's own trouble is none of the transfer's
+  }
 }
 
 }  // namespace straightway

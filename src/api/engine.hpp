@@ -36,6 +36,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                                     const std::optional<Stream>& stream);
   Result<void> submit(std::shared_ptr<drive::Order> order);
   void wake_pump();
+  // Whether the caller is a callback on the thread that drives transfers: it must wait for none.
+  bool on_pump_thread();
   void record(const Receipt& receipt);
   void record_error(Direction direction);
   void warn(std::string_view text) const;
@@ -53,6 +55,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void revive();
   const memory::Cuda& cuda(Parts& live);
   Result<drive::Pump*> pump(Parts& live);
+  receipt::Ledger* start_ledger(Parts& live);
   std::shared_ptr<memory::Space> device_space();
 
   std::shared_ptr<const Settings> settings_;
@@ -65,5 +68,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
 // The CUDA device may not be touched in a forked child.
 Error forked_error(std::string attempted);
+// A callback may not wait for what its own thread has to do.
+Error calls_itself_error(std::string attempted);
 
 }  // namespace straightway

@@ -177,7 +177,12 @@ const std::string& File::path() const {
 }
 
 const FileFacts* File::facts() const { return closed() ? nullptr : open_->facts.get(); }
-int File::descriptor() const { return closed() ? -1 : open_->ref(false).fd; }
+int File::descriptor() const {
+  if (!open_ || !open_->begin()) return -1;
+  const int fd = open_->ref(false).fd;
+  open_->end();
+  return fd;
+}
 
 Result<Receipt> File::read_into(Memory memory, const CallOptions& options) const {
   return run_one(open_, Direction::read, memory, options);

@@ -28,6 +28,23 @@ Error parents_job() {
           "submit it again in this process"};
 }
 
+// A clock that counts nanoseconds overflows somewhere behind this.
+constexpr std::chrono::nanoseconds longest_timeout = std::chrono::hours(24 * 365);
+
+Error would_wait_for_itself() {
+  auto error = calls_itself_error("wait for a job");
+  error.advice = "use on_done, or wait on another thread";
+  return error;
+}
+
+// What a callback throws has nowhere to go: the thread belongs to all transfers.
+void call_back(const std::function<void()>& callback) {
+  try {
+    callback();
+  } catch (...) {
+  }
+}
+
 Error still_running(std::chrono::nanoseconds timeout) {
   return {ErrorKind::deadline_exceeded,
           ErrorOrigin::system,
@@ -51,15 +68,18 @@ void Job::State::finish(Result<Receipt> outcome) {
     order.reset();
     finished.notify_all();
   }
-  for (const auto& callback : ready) callback();
+  for (const auto& callback : ready) call_back(callback);
 }
 
 Result<Receipt> Job::result(std::optional<std::chrono::nanoseconds> timeout) const {
   if (!state_) return no_job();
   if (state_->forked()) return parents_job();
+  // Before the lock: the engine may end with this look, and waits for whoever wants the lock.
+  const bool in_callback = state_->on_drivers_thread();
   std::unique_lock lock(state_->mutex);
   const auto is_done = [this] { return state_->result.has_value(); };
-  if (!timeout) {
+  if (in_callback && !is_done()) return would_wait_for_itself();
+  if (!timeout || *timeout > longest_timeout) {
     state_->finished.wait(lock, is_done);
   } else if (!state_->finished.wait_for(lock, *timeout, is_done)) {
     return still_running(*timeout);
@@ -85,7 +105,7 @@ bool Job::cancel() const {
 }
 
 void Job::on_done(std::function<void()> callback) const {
-  if (!state_) return callback();
+  if (!state_ || state_->forked()) return callback();
   {
     const std::lock_guard lock(state_->mutex);
     if (!state_->result) {

@@ -22,6 +22,11 @@ struct Job::State {
     return alive && alive->generation() != generation;
   }
 
+  bool on_drivers_thread() const {
+    const auto alive = engine.lock();
+    return alive && alive->on_pump_thread();
+  }
+
   std::weak_ptr<Engine> engine;  // the file keeps it alive; a job that is done needs it no more
   std::uint32_t generation = 0;
   std::shared_ptr<drive::Order> order;  // null when it was done at once

@@ -81,6 +81,30 @@ Result<void> check_path(const std::string& path) {
                ""};
 }
 
+// A slow file system's open may be interrupted by the program's signals.
+int open_uninterrupted(const os::Syscalls& syscalls, const char* path, int flags, unsigned mode) {
+  int result = syscalls.open(path, flags, mode);
+  while (result == -EINTR) result = syscalls.open(path, flags, mode);
+  return result;
+}
+
+// The same file without O_DIRECT, which would refuse most offsets and sizes. The caller's own
+// descriptor shares its flags with every duplicate, so it is opened anew.
+Result<os::Descriptor> reopen_plain(int fd, int flags, const std::string& name,
+                                    const Engine& engine) {
+  const auto link = "/proc/self/fd/" + std::to_string(fd);
+  const int result =
+      open_uninterrupted(engine.syscalls(), link.c_str(),
+                         (flags & O_ACCMODE) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+  os::Descriptor plain(result);
+  if (plain) return plain;
+  auto error = open_error(name, result < 0 ? -result : errno);
+  error.attempted = "open without O_DIRECT";
+  error.advice = "open the file without O_DIRECT; reads and writes that bypass the page cache "
+                 "are an option of each call";
+  return error;
+}
+
 std::shared_ptr<const Settings> settings_of(const Engine& engine, const OpenOptions& options) {
   if (!options.policy && !options.cache) return engine.settings();
   auto settings = std::make_shared<Settings>(*engine.settings());
@@ -98,8 +122,9 @@ Result<std::shared_ptr<OpenFile>> OpenFile::open(const std::string& path, std::s
   if (!parsed) return parsed.error();
   if (auto checked = check_path(path); !checked) return checked.error();
   // O_NONBLOCK: a FIFO without a writer must not hang the caller before it is refused.
-  const int result = engine->syscalls().open(
-      path.c_str(), parsed->flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+  const int result =
+      open_uninterrupted(engine->syscalls(), path.c_str(),
+                         parsed->flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
   struct stat status{};
   if (result < 0) {
     if (result == -ENXIO || result == -EISDIR) {  // a FIFO or socket; a directory to write
@@ -141,6 +166,11 @@ Result<std::shared_ptr<OpenFile>> OpenFile::adopt(int fd, const OpenOptions& opt
                  refused,
                  "open the file without that flag"};
   }
+  if ((flags & O_DIRECT) != 0) {
+    auto plain = reopen_plain(fd, flags, name, *engine);
+    if (!plain) return plain.error();
+    return finish(std::move(*plain), name, options, std::move(engine));
+  }
   os::Descriptor own(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!own) return open_error(name, errno);
   return finish(std::move(own), name, options, std::move(engine));
@@ -167,15 +197,24 @@ bool OpenFile::begin() {
 }
 
 void OpenFile::end() {
-  if (users_.fetch_sub(1) == (closed_bit | 1)) users_.notify_all();
+  if (users_.fetch_sub(1) != (closed_bit | 1)) return;
+  if (last_closes_.load()) close_descriptors();
+  users_.notify_all();
 }
 
 void OpenFile::close() {
+  const bool can_wait = !engine->on_pump_thread();
+  if (!can_wait) last_closes_.store(true);
   users_.fetch_or(closed_bit);
   // In a forked child the parent's transfers never end; they are not this process's.
   if (engine->generation() == generation_) {
+    if (!can_wait && users_.load() != closed_bit) return;
     for (auto now = users_.load(); now != closed_bit; now = users_.load()) users_.wait(now);
   }
+  close_descriptors();
+}
+
+void OpenFile::close_descriptors() {
   std::call_once(closed_once_, [this] {
     direct_fd_.reset();
     fd_.reset();
@@ -205,7 +244,7 @@ void OpenFile::open_direct() {
 // 0, or the errno. ESTALE: another file has that path now.
 int OpenFile::try_direct(const std::string& path) {
   const int flags = access | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  const int result = engine->syscalls().open(path.c_str(), flags, 0);
+  const int result = open_uninterrupted(engine->syscalls(), path.c_str(), flags, 0);
   if (result < 0) return -result;
   os::Descriptor direct(result);
   if (!direct) return errno;

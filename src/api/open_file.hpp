@@ -24,7 +24,8 @@ struct OpenFile {
   // A call or job begins: false once the file is closed. Each begin needs its end.
   bool begin();
   void end();
-  // Refuses new calls, waits for those that run, then closes the descriptors.
+  // Refuses new calls, waits for those that run, then closes the descriptors. On the thread that
+  // drives transfers nothing can be waited for: there the last call that ends closes them.
   void close();
   bool closed() const { return (users_.load() & closed_bit) != 0; }
 
@@ -47,6 +48,7 @@ struct OpenFile {
   static Result<std::shared_ptr<OpenFile>> finish(os::Descriptor fd, std::string path,
                                                   const OpenOptions& options,
                                                   std::shared_ptr<Engine> engine);
+  void close_descriptors();
   void open_direct();
   int try_direct(const std::string& path);
   void warn_of_direct() const;
@@ -57,6 +59,7 @@ struct OpenFile {
   int direct_code_ = 0;
   std::once_flag closed_once_;
   std::atomic<std::uint32_t> users_{0};
+  std::atomic<bool> last_closes_{false};
   std::uint32_t generation_ = 0;
 };
 

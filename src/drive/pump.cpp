@@ -17,6 +17,14 @@ namespace {
 constexpr std::uint64_t progress_interval_ns = 50'000'000;
 constexpr std::uint64_t ready_poll_interval_ns = 50'000;
 
+// What a callback throws has nowhere to go: the thread belongs to all transfers.
+void tell(const std::function<void(std::uint64_t)>& on_progress, std::uint64_t moved_bytes) {
+  try {
+    on_progress(moved_bytes);
+  } catch (...) {
+  }
+}
+
 Error cancelled_error(Direction direction, const TransferSpec& spec) {
   return {ErrorKind::cancelled,
           ErrorOrigin::straightway,
@@ -213,7 +221,7 @@ Result<Pump::Loop::Station*> Pump::Loop::station(const TransportKey& key, const 
 void Pump::Loop::report_progress(Active& active, std::uint64_t now) {
   if (!active.order->on_progress || now < active.next_progress_ns) return;
   active.next_progress_ns = now + progress_interval_ns;
-  active.order->on_progress(active.transfer->moved_bytes());
+  tell(active.order->on_progress, active.transfer->moved_bytes());
 }
 
 void Pump::Loop::finish(Active& active, std::optional<Error> error) {
@@ -227,7 +235,7 @@ void Pump::Loop::finish(Active& active, std::optional<Error> error) {
   auto order = std::move(active.order);
   const auto transfer = std::move(active.transfer);
   active = {};
-  if (order->on_progress && transfer) order->on_progress(transfer->moved_bytes());
+  if (order->on_progress && transfer) tell(order->on_progress, transfer->moved_bytes());
   auto on_drained = std::move(order->on_drained);
   order.reset();
   on_drained(drained);
