@@ -10,6 +10,8 @@
 namespace straightway::transport {
 namespace {
 
+constexpr std::uint64_t retry_interval_ns = 1'000'000;
+
 Error refused(const char* what, int code) {
   return Error{ErrorKind::unsupported,
                ErrorOrigin::system,
@@ -41,6 +43,21 @@ bool move_descriptor(io_uring* ring) {
   return moved >= 0;
 }
 
+// A filter may allow the setup and refuse the use: one round trip shows it before bytes depend on
+// it.
+int try_ring(io_uring* ring) {
+  io_uring_sqe* sqe = io_uring_get_sqe(ring);
+  if (sqe == nullptr) return -EBUSY;
+  io_uring_prep_nop(sqe);
+  int code = io_uring_submit_and_wait(ring, 1);
+  while (code == -EINTR) code = io_uring_submit_and_wait(ring, 1);
+  if (code < 0) return code;
+  io_uring_cqe* cqe = nullptr;
+  code = io_uring_wait_cqe(ring, &cqe);
+  if (code == 0) io_uring_cqe_seen(ring, cqe);
+  return code;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Uring>> Uring::create(std::uint32_t depth, Wake& wake) {
@@ -54,6 +71,7 @@ Result<std::unique_ptr<Uring>> Uring::create(std::uint32_t depth, Wake& wake) {
   if (const int code = io_uring_ring_dontfork(&uring->ring_); code < 0) {
     return refused("keep io_uring out of forked children", -code);
   }
+  if (const int code = try_ring(&uring->ring_); code < 0) return refused("use io_uring", -code);
   if (const int code = io_uring_register_eventfd(&uring->ring_, wake.descriptor()); code < 0) {
     return refused("register the wake-up object with io_uring", -code);
   }
@@ -89,6 +107,8 @@ void Uring::enter() {
   if (unsubmitted_ == 0) return;
   const int taken = io_uring_submit(&ring_);
   if (taken > 0) unsubmitted_ -= std::min(unsubmitted_, static_cast<std::uint32_t>(taken));
+  // What waits here wakes nobody up.
+  capabilities_.poll_interval_ns = unsubmitted_ > 0 ? retry_interval_ns : 0;
 }
 
 // Storage reads are charged to the thread that submits them, and the first segment carries the sum.
