@@ -83,8 +83,8 @@ class BadKernel {
     return answer ? *answer : real(fd);
   }
   static const os::Syscalls& table() {
-    static const os::Syscalls bad = {pread, pwrite, open, fdatasync, fsync,
-                                     os::kernel().fallocate, os::kernel().statx};
+    static const os::Syscalls bad = {
+        pread, pwrite, open, fdatasync, fsync, os::kernel().fallocate, os::kernel().statx};
     return bad;
   }
 };
@@ -97,7 +97,8 @@ inline std::function<std::optional<std::int64_t>(Attempt&)> storm(std::uint64_t 
     random.discard(3);
     if (random() % 3 == 0) return -EINTR;
     const auto parts = 1 + random() % 4;
-    if (random() % 2 == 0) attempt.size_bytes = std::max<std::size_t>(1, attempt.size_bytes / parts);
+    if (random() % 2 == 0)
+      attempt.size_bytes = std::max<std::size_t>(1, attempt.size_bytes / parts);
     if (random() % 5 == 0) attempt.size_bytes = 1 + random() % attempt.size_bytes;
     return std::nullopt;
   };

@@ -57,7 +57,8 @@ class Descriptors : public testing::Test {
   // Page aligned, so that O_DIRECT is planned.
   Memory aligned(std::uint64_t size) {
     storage.assign(size + 4096, 'x');
-    const auto at = (reinterpret_cast<std::uintptr_t>(storage.data()) + 4095) & ~std::uintptr_t{4095};
+    const auto at =
+        (reinterpret_cast<std::uintptr_t>(storage.data()) + 4095) & ~std::uintptr_t{4095};
     return {reinterpret_cast<void*>(at), size};
   }
   bool holds(const Memory& memory, std::uint64_t offset = 0) const {
@@ -269,7 +270,8 @@ TEST_F(Descriptors, H_AFarmOfLinksIsReadAsTheFilesBehind) {
   std::filesystem::create_directory_symlink("snapshots/main", folder.path("latest"));
   std::filesystem::create_symlink("../blobs/none", folder.path("snapshots/gone.bin"));
   std::filesystem::create_symlink("loop", folder.path("loop"));
-  const auto file = std::move(File::open(folder.path("latest/model.bin"), "r", {}, context)).value();
+  const auto file =
+      std::move(File::open(folder.path("latest/model.bin"), "r", {}, context)).value();
   const auto plain = std::move(File::open(folder.path("blobs/0123"), "r", {}, context)).value();
   EXPECT_EQ(file.path(), folder.path("latest/model.bin"));
   EXPECT_EQ(file.facts()->filesystem, plain.facts()->filesystem);

@@ -130,9 +130,8 @@ TEST_F(Transfers, D4_AnErrorInTheMiddleFailsTheWholeCall) {
           return std::nullopt;
         };
         auto memory = bytes;
-        const auto receipt = direction == Direction::read
-                                 ? file.read_into({memory.data(), size})
-                                 : file.write_from({memory.data(), size});
+        const auto receipt = direction == Direction::read ? file.read_into({memory.data(), size})
+                                                          : file.write_from({memory.data(), size});
         ASSERT_FALSE(receipt) << name;
         const auto& error = receipt.error();
         EXPECT_EQ(error.kind, kind) << name;
@@ -407,8 +406,8 @@ TEST_F(Transfers, H_OverlappingWritesOfTwoThreadsLeaveOneOrTheOther) {
     EXPECT_TRUE(std::all_of(got.begin(), got.begin() + 2 * mib, [](char c) { return c == '1'; }));
     EXPECT_TRUE(std::all_of(got.begin() + 2 * mib, got.begin() + 4 * mib,
                             [](char c) { return c == '1' || c == '2'; }));
-    EXPECT_TRUE(std::all_of(got.begin() + 4 * mib, got.begin() + 6 * mib,
-                            [](char c) { return c == '2'; }));
+    EXPECT_TRUE(
+        std::all_of(got.begin() + 4 * mib, got.begin() + 6 * mib, [](char c) { return c == '2'; }));
     EXPECT_TRUE(std::equal(got.begin() + 6 * mib, got.end(), bytes.begin() + 6 * mib, bytes.end()));
   }
 }
