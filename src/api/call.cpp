@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/job.hpp"
+#include "api/second_descriptor.hpp"
 #include "drive/inline_transfer.hpp"
 #include "os/facts.hpp"
 #include "plan/planner.hpp"
@@ -88,55 +89,6 @@ Error refusal(const Plan& plan) {
           plan.request.file.offset,
           std::move(why),
           "use policy auto, which takes the best way there is"};
-}
-
-bool may_fall_back(const Plan& plan) { return plan.settings->policy.value != Policy::direct; }
-
-bool uses_direct(const Plan& plan) {
-  bool uses = false;
-  for (std::uint8_t i = 0; i < plan.run_count; ++i) uses |= plan.runs[i].direct_io;
-  return uses;
-}
-
-Error direct_refusal(const Plan& plan, int code) {
-  const bool no_descriptor = code == EMFILE || code == ENFILE;
-  return {no_descriptor ? ErrorKind::too_many_files : ErrorKind::route_refused,
-          ErrorOrigin::system,
-          code,
-          "open with O_DIRECT",
-          plan.file->path,
-          {},
-          os::errno_text(code),
-          no_descriptor ? "close files, or raise the limit (ulimit -n)"
-                        : "use policy auto, which falls back to the page cache"};
-}
-
-// O_DIRECT runs need the file's second descriptor. Where it cannot be had they go through the page
-// cache, as the policy allows.
-Result<void> secure_direct(Plan& plan, OpenFile& file) {
-  if (!uses_direct(plan) || file.ref(true).direct_fd >= 0) return {};
-  if (!may_fall_back(plan)) return direct_refusal(plan, file.direct_code());
-  for (std::uint8_t i = 0; i < plan.run_count; ++i) {
-    auto& run = plan.runs[i];
-    if (!run.direct_io) continue;
-    run.direct_io = false;
-    run.align_bytes = 1;
-    run.reason = Reason::fell_back;
-    if (run.route != Route::direct_host) continue;
-    run.route = Route::buffered;
-    plan.refused[index(Route::direct_host)] = Reason::fell_back;
-    plan.refused[index(Route::buffered)] = Reason::none;
-  }
-  return {};
-}
-
-// The fallbacks that were taken before anything moved.
-void count_refused_direct(Receipt& receipt, const Plan& plan, const OpenFile& file) {
-  for (std::uint8_t i = 0; i < plan.run_count; ++i) {
-    if (plan.runs[i].reason != Reason::fell_back) continue;
-    ++receipt.fallbacks;
-    if (receipt.fallback_code == 0) receipt.fallback_code = file.direct_code();
-  }
 }
 
 Receipt begin_receipt(const Plan& plan, std::uint64_t queued_ns) {
@@ -330,7 +282,8 @@ bool may_hit_size_limit(const CallRange& range, Direction direction) {
 
 // Whether the caller's own thread does it: small, into host memory, nobody watches.
 bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
-  return !may_hit_size_limit(range, plan.request.direction) && plan.request.memory.space == SpaceKind::host &&
+  return !may_hit_size_limit(range, plan.request.direction) &&
+         plan.request.memory.space == SpaceKind::host &&
          range.size_bytes <= drive::inline_limit_bytes && !options.on_progress && !options.deadline;
 }
 
@@ -390,9 +343,9 @@ void drained(const std::shared_ptr<Job::State>& state, std::shared_ptr<Prepared>
   auto conclude = [state, prepared = std::move(prepared), receipt = std::move(receipt),
                    error = what.error]() mutable {
     auto outcome = prepared->conclude(std::move(receipt), std::move(error));
-    prepared->end_all();
+    state->settle(std::move(outcome), [&] { prepared->end_all(); });
     prepared.reset();  // before anybody is told: whoever waits may then end the Context
-    state->finish(std::move(outcome));
+    state->tell();
   };
   if (at_once) return conclude();
   try {
@@ -411,8 +364,8 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
     receipt.wanted_bytes = state->wanted_bytes;
     if (state->wanted_bytes > 0) receipt.end_of_file = prepared->first().request.file_size_bytes;
     auto outcome = prepared->conclude(std::move(receipt), {});
-    prepared->end_all();
-    state->finish(std::move(outcome));
+    state->settle(std::move(outcome), [&] { prepared->end_all(); });
+    state->tell();
     return Job(state);
   }
   auto order = std::make_shared<drive::Order>();

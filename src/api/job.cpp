@@ -58,14 +58,19 @@ Error still_running(std::chrono::nanoseconds timeout) {
 
 }  // namespace
 
-void Job::State::finish(Result<Receipt> outcome) {
+void Job::State::settle(Result<Receipt> outcome, const std::function<void()>& let_go) {
   owner.reset();  // before anybody is told: whoever waits may count on it
+  const std::lock_guard lock(mutex);
+  let_go();  // under the lock: whoever waited for the files finds the job done
+  result.emplace(std::move(outcome));
+  order.reset();
+}
+
+void Job::State::tell() {
   std::vector<std::function<void()>> ready;
   {
     const std::lock_guard lock(mutex);
-    result.emplace(std::move(outcome));
     ready.swap(callbacks);
-    order.reset();
     finished.notify_all();
   }
   for (const auto& callback : ready) call_back(callback);

@@ -15,8 +15,10 @@
 namespace straightway {
 
 struct Job::State {
-  // Releases the owner, sets the result, then calls the callbacks.
-  void finish(Result<Receipt> outcome);
+  // Releases the owner, lets go of the files and sets the result, all at once for who looks on.
+  void settle(Result<Receipt> outcome, const std::function<void()>& let_go);
+  // Then: wakes who waits, and calls the callbacks.
+  void tell();
   bool forked() const {
     const auto alive = engine.lock();
     return alive && alive->generation() != generation;
