@@ -248,8 +248,7 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
     if (auto ready = (*engine)->warmup(-1); !ready) return ready.error();
   }
   CallOptions left = options;  // the deadline is that of the whole call
-  const auto until =
-      std::chrono::steady_clock::now() + options.deadline.value_or(std::chrono::nanoseconds{});
+  const auto begun = std::chrono::steady_clock::now();
   Receipt sum;
   RangeTable table;
   for (std::size_t next = 0; next < requests.size();) {
@@ -258,7 +257,8 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
     if (!batch) return batch.error();
     const auto count = batch->size();
     auto files = *batch;
-    if (options.deadline) left.deadline = until - std::chrono::steady_clock::now();
+    if (options.deadline)
+      left.deadline = *options.deadline - (std::chrono::steady_clock::now() - begun);
     auto receipt = run_call(Direction::read, std::move(*batch), left);
     for (const auto& range : files) range.file->close();
     if (!receipt) return receipt.error();
