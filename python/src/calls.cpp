@@ -138,7 +138,7 @@ std::uint64_t file_size(const FileBox& box) {
 struct JobBox {
   Job job;
   bool submitted = false;
-  bool is_ranges = false;  // its receipt always has the table of ranges
+  std::optional<std::size_t> ranges;  // of a many-range job, whose receipt always has the table
 };
 
 // What a job keeps alive until it is drained; the file too, so that dropping it never waits.
@@ -244,7 +244,7 @@ void submit_ranges(nb::handle self, JobBox& job, nb::handle direction_word, nb::
   }();
   job.job = value_or_raise(std::move(result));
   job.submitted = true;
-  job.is_ranges = true;
+  job.ranges = requests.size();
 }
 
 Receipt read_files(nb::handle entries, const ContextBox* context, const nb::tuple& keywords) {
@@ -324,13 +324,14 @@ nb::tuple progress_of(const JobBox& box) {
 }
 
 // A call of one range, or of nothing, may come back as a plain transfer; here each has its table.
-void complete_ranges(Receipt& receipt) {
+void complete_ranges(Receipt& receipt, std::size_t count) {
   if (receipt.ranges) return;
   auto table = std::make_shared<RangeTable>();
+  receipt.ranges = table;
+  if (count == 0) return;
   table->offset.push_back(receipt.file_offset);
   table->wanted_bytes.push_back(receipt.wanted_bytes);
   table->moved_bytes.push_back(receipt.moved_bytes);
-  receipt.ranges = std::move(table);
 }
 
 Receipt job_result(const JobBox& box) {
@@ -340,7 +341,7 @@ Receipt job_result(const JobBox& box) {
     return box.job.result();
   }();
   Receipt receipt = value_or_raise(std::move(result));
-  if (box.is_ranges) complete_ranges(receipt);
+  if (box.ranges) complete_ranges(receipt, *box.ranges);
   return receipt;
 }
 

@@ -146,7 +146,7 @@ def test_A19_negative_and_overflowing_numbers_are_value_errors(
             file.read_into(target, offset=2**63 - 5)
 
 
-@pytest.mark.parametrize("mode", ["", "rw", "a", "br", "rbb", "R", "r+x", "wx", "w+"])
+@pytest.mark.parametrize("mode", ["", "rw", "a", "br", "rbb", "R", "r+x", "wx", "w++"])
 def test_B1_unknown_modes_are_refused(path: Path, mode: str) -> None:
     with pytest.raises(ValueError, match="mode"):
         sw.open(path, mode)
