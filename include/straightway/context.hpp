@@ -41,7 +41,7 @@ class Context {
  public:
   // Reads STRAIGHTWAY_* once. A nonsense value is an error that names the variable. Starts no
   // thread and touches no GPU until the first transfer needs it.
-  static Result<std::shared_ptr<Context>> create(ContextOptions options = {});
+  static Result<std::shared_ptr<Context>> create(const ContextOptions& options = {});
 
   // The one at the edge; made on first use, left alone at exit.
   static Result<std::shared_ptr<Context>> process_default();

@@ -98,10 +98,11 @@ class File {
   // mode: "r", "r+", "w" (create or truncate), "x" (create, fail if there), the last two with an
   // optional "+" (read too), all with an optional "b".
   static Result<File> open(std::string_view path, std::string_view mode = "r",
-                           OpenOptions options = {}, std::shared_ptr<Context> context = nullptr);
+                           OpenOptions options = {},
+                           const std::shared_ptr<Context>& context = nullptr);
   // Duplicates the descriptor; the caller keeps its own.
   static Result<File> from_descriptor(int fd, OpenOptions options = {},
-                                      std::shared_ptr<Context> context = nullptr);
+                                      const std::shared_ptr<Context>& context = nullptr);
 
   File() = default;  // closed
   File(File&&) noexcept;
@@ -120,9 +121,9 @@ class File {
   Result<Receipt> read_into(Memory memory, const CallOptions& options = {}) const;
   Result<Receipt> write_from(Memory memory, const CallOptions& options = {}) const;
   // owner is released when the job is drained.
-  Result<Job> submit_read(Memory memory, CallOptions options = {},
+  Result<Job> submit_read(Memory memory, const CallOptions& options = {},
                           std::shared_ptr<void> owner = nullptr) const;
-  Result<Job> submit_write(Memory memory, CallOptions options = {},
+  Result<Job> submit_write(Memory memory, const CallOptions& options = {},
                            std::shared_ptr<void> owner = nullptr) const;
   // options.offset and size_bytes do not count; all memories lie in one space.
   Result<Receipt> read_ranges(const std::vector<RangeRequest>& ranges,
@@ -131,7 +132,8 @@ class File {
                                const CallOptions& options = {}) const;
   // As a job; owner is released when it is drained.
   Result<Job> submit_ranges(Direction direction, const std::vector<RangeRequest>& ranges,
-                            CallOptions options = {}, std::shared_ptr<void> owner = nullptr) const;
+                            const CallOptions& options = {},
+                            std::shared_ptr<void> owner = nullptr) const;
   Result<Plan> explain(Direction direction, Memory memory, const CallOptions& options = {}) const;
   // The plan for memory that does not exist yet: size_bytes into a space.
   Result<Plan> explain(Direction direction, SpaceKind space, std::int32_t device,
@@ -152,7 +154,7 @@ struct FileRequest {
 // Many files in one call, one receipt. The first error stops the rest and is returned once nothing
 // is in flight.
 Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOptions& options = {},
-                          std::shared_ptr<Context> context = nullptr);
+                          const std::shared_ptr<Context>& context = nullptr);
 
 // "0.1.0"; the C ABI is stable within a minor version.
 const char* version();

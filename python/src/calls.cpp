@@ -61,7 +61,7 @@ std::unique_ptr<ContextBox> make_context(const nb::tuple& keywords) {
     };
   }
   auto box = std::make_unique<ContextBox>();
-  box->context = value_or_raise(Context::create(std::move(options)));
+  box->context = value_or_raise(Context::create(options));
   return box;
 }
 

@@ -65,7 +65,7 @@ class Release {
   bool armed_ = false;
 };
 
-using Submit = Result<Job> (File::*)(Memory, CallOptions, std::shared_ptr<void>) const;
+using Submit = Result<Job> (File::*)(Memory, const CallOptions&, std::shared_ptr<void>) const;
 
 sw_status submit(const sw_file* file, Memory memory, const sw_call_options* options, sw_job** job,
                  sw_error* error, Submit call) noexcept {
@@ -80,7 +80,7 @@ sw_status submit(const sw_file* file, Memory memory, const sw_call_options* opti
     std::shared_ptr<Release> release;
     if (taken->release != nullptr)
       release = std::make_shared<Release>(taken->release, taken->release_user);
-    Result<Job> submitted = (file->file.*call)(memory, std::move(*call_options), release);
+    Result<Job> submitted = (file->file.*call)(memory, *call_options, release);
     if (!submitted) return submitted.error();
     if (release) release->arm();
     handle->job = std::move(*submitted);
@@ -145,7 +145,7 @@ sw_status sw_context_create(const sw_context_options* options, sw_context** cont
     Result<ContextOptions> taken = context_options_of(options);
     if (!taken) return taken.error();
     auto handle = std::make_unique<sw_context>();
-    auto created = Context::create(std::move(*taken));
+    auto created = Context::create(*taken);
     if (!created) return created.error();
     handle->context = std::move(*created);
     *context = handle.release();

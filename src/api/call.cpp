@@ -413,9 +413,9 @@ std::shared_ptr<const Settings> call_settings(const std::shared_ptr<const Settin
   return changed;
 }
 
-Result<CallRange> range_of(const std::shared_ptr<OpenFile>& file, Direction, const Memory& memory,
-                           const CallOptions& options) {
-  return CallRange{file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory};
+CallRange range_of(const std::shared_ptr<OpenFile>& file, const Memory& memory,
+                   const CallOptions& options) {
+  return {file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory};
 }
 
 Result<Plan> plan_call(Direction direction, const CallRange& range,
@@ -466,19 +466,19 @@ std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& r
   return receipt;
 }
 
-Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
+Result<Receipt> run_call(Direction direction, const std::vector<CallRange>& ranges,
                          const CallOptions& options) {
   if (ranges.front().file->engine->on_pump_thread()) {
     end_all(ranges);
     return calls_itself_error("wait for a transfer");
   }
-  auto job = submit_call(direction, std::move(ranges), options, nullptr);
+  auto job = submit_call(direction, ranges, options, nullptr);
   if (!job) return job.error();
   return job->result();
 }
 
-Result<Job> submit_call(Direction direction, std::vector<CallRange> ranges, CallOptions options,
-                        std::shared_ptr<void> owner) {
+Result<Job> submit_call(Direction direction, const std::vector<CallRange>& ranges,
+                        const CallOptions& options, std::shared_ptr<void> owner) {
   auto prepared = prepare(direction, ranges, options);
   if (!prepared) {
     end_all(ranges);

@@ -34,15 +34,15 @@ std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& r
                                          const CallOptions& options);
 
 // Blocking. Each file's begin() was called; this calls its end().
-Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
+Result<Receipt> run_call(Direction direction, const std::vector<CallRange>& ranges,
                          const CallOptions& options);
 // Submits; begin() as above, end() when drained.
-Result<Job> submit_call(Direction direction, std::vector<CallRange> ranges, CallOptions options,
-                        std::shared_ptr<void> owner);
+Result<Job> submit_call(Direction direction, const std::vector<CallRange>& ranges,
+                        const CallOptions& options, std::shared_ptr<void> owner);
 
-// The range of a whole call; the errors name the argument.
-Result<CallRange> range_of(const std::shared_ptr<OpenFile>& file, Direction direction,
-                           const Memory& memory, const CallOptions& options);
+// The range that the options name.
+CallRange range_of(const std::shared_ptr<OpenFile>& file, const Memory& memory,
+                   const CallOptions& options);
 
 Error closed_error(Direction direction, const std::string& path);
 

@@ -7,7 +7,7 @@
 
 namespace straightway {
 
-Result<std::shared_ptr<Context>> Context::create(ContextOptions options) {
+Result<std::shared_ptr<Context>> Context::create(const ContextOptions& options) {
   auto engine = Engine::create(options);
   if (!engine) return engine.error();
   return around(std::move(*engine));

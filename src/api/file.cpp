@@ -41,24 +41,22 @@ Result<Receipt> run_ranges(const std::shared_ptr<OpenFile>& file, Direction dire
   if (ranges.empty()) return run_ranges(file, direction, {RangeRequest{}}, options);
   auto begun = begin_ranges(file, direction, ranges);
   if (!begun) return begun.error();
-  return run_call(direction, std::move(*begun), options);
+  return run_call(direction, *begun, options);
 }
 
 Result<Receipt> run_one(const std::shared_ptr<OpenFile>& file, Direction direction,
                         const Memory& memory, const CallOptions& options) {
   if (!file || !file->begin()) return closed_error(direction, file ? file->facts->path : "");
-  const CallRange range{file, options.offset, options.size_bytes.value_or(memory.size_bytes),
-                        memory};
+  const auto range = range_of(file, memory, options);
   if (auto receipt = run_small(direction, range, options)) return std::move(*receipt);
   return run_call(direction, {range}, options);
 }
 
 Result<Job> submit_one(const std::shared_ptr<OpenFile>& file, Direction direction,
-                       const Memory& memory, CallOptions options, std::shared_ptr<void> owner) {
+                       const Memory& memory, const CallOptions& options,
+                       std::shared_ptr<void> owner) {
   if (!file || !file->begin()) return closed_error(direction, file ? file->facts->path : "");
-  std::vector<CallRange> ranges;
-  ranges.push_back({file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory});
-  return submit_call(direction, std::move(ranges), std::move(options), std::move(owner));
+  return submit_call(direction, {range_of(file, memory, options)}, options, std::move(owner));
 }
 
 // Adds what one batch of files moved to the receipt of all.
@@ -137,7 +135,7 @@ File::~File() {
 }
 
 Result<File> File::open(std::string_view path, std::string_view mode, OpenOptions options,
-                        std::shared_ptr<Context> context) {
+                        const std::shared_ptr<Context>& context) {
   auto engine = engine_of(context);
   if (!engine) return engine.error();
   auto opened = OpenFile::open(std::string(path), mode, options, std::move(*engine));
@@ -145,7 +143,8 @@ Result<File> File::open(std::string_view path, std::string_view mode, OpenOption
   return File(std::move(*opened));
 }
 
-Result<File> File::from_descriptor(int fd, OpenOptions options, std::shared_ptr<Context> context) {
+Result<File> File::from_descriptor(int fd, OpenOptions options,
+                                   const std::shared_ptr<Context>& context) {
   auto engine = engine_of(context);
   if (!engine) return engine.error();
   auto opened = OpenFile::adopt(fd, options, std::move(*engine));
@@ -192,14 +191,14 @@ Result<Receipt> File::write_from(Memory memory, const CallOptions& options) cons
   return run_one(open_, Direction::write, memory, options);
 }
 
-Result<Job> File::submit_read(Memory memory, CallOptions options,
+Result<Job> File::submit_read(Memory memory, const CallOptions& options,
                               std::shared_ptr<void> owner) const {
-  return submit_one(open_, Direction::read, memory, std::move(options), std::move(owner));
+  return submit_one(open_, Direction::read, memory, options, std::move(owner));
 }
 
-Result<Job> File::submit_write(Memory memory, CallOptions options,
+Result<Job> File::submit_write(Memory memory, const CallOptions& options,
                                std::shared_ptr<void> owner) const {
-  return submit_one(open_, Direction::write, memory, std::move(options), std::move(owner));
+  return submit_one(open_, Direction::write, memory, options, std::move(owner));
 }
 
 Result<Receipt> File::read_ranges(const std::vector<RangeRequest>& ranges,
@@ -213,18 +212,17 @@ Result<Receipt> File::write_ranges(const std::vector<RangeRequest>& ranges,
 }
 
 Result<Job> File::submit_ranges(Direction direction, const std::vector<RangeRequest>& ranges,
-                                CallOptions options, std::shared_ptr<void> owner) const {
+                                const CallOptions& options, std::shared_ptr<void> owner) const {
   auto begun =
       begin_ranges(open_, direction, ranges.empty() ? std::vector<RangeRequest>(1) : ranges);
   if (!begun) return begun.error();
-  return submit_call(direction, std::move(*begun), std::move(options), std::move(owner));
+  return submit_call(direction, *begun, options, std::move(owner));
 }
 
 Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions& options) const {
   if (!open_ || !open_->begin()) return closed_error(direction, path());
-  const CallRange range{open_, options.offset, options.size_bytes.value_or(memory.size_bytes),
-                        memory};
-  auto plan = plan_call(direction, range, call_settings(open_->settings, options));
+  auto plan = plan_call(direction, range_of(open_, memory, options),
+                        call_settings(open_->settings, options));
   open_->end();
   return plan;
 }
@@ -241,7 +239,7 @@ Result<Plan> File::explain(Direction direction, SpaceKind space, std::int32_t de
 }
 
 Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOptions& options,
-                          std::shared_ptr<Context> context) {
+                          const std::shared_ptr<Context>& context) {
   auto engine = engine_of(context);
   if (!engine) return engine.error();
   if (requests.size() > 1) {  // its own descriptors come before those of the files
@@ -256,11 +254,10 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
     auto batch = open_batch(requests, next, last, *engine);
     if (!batch) return batch.error();
     const auto count = batch->size();
-    auto files = *batch;
     if (options.deadline)
       left.deadline = *options.deadline - (std::chrono::steady_clock::now() - begun);
-    auto receipt = run_call(Direction::read, std::move(*batch), left);
-    for (const auto& range : files) range.file->close();
+    auto receipt = run_call(Direction::read, *batch, left);
+    for (const auto& range : *batch) range.file->close();
     if (!receipt) return receipt.error();
     if (next == 0) {
       sum = *receipt;

@@ -93,15 +93,15 @@ int open_uninterrupted(const os::Syscalls& syscalls, const char* path, int flags
 Result<os::Descriptor> reopen_plain(int fd, int flags, const std::string& name,
                                     const Engine& engine) {
   const auto link = "/proc/self/fd/" + std::to_string(fd);
-  const int result =
-      open_uninterrupted(engine.syscalls(), link.c_str(),
-                         (flags & O_ACCMODE) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+  const int result = open_uninterrupted(engine.syscalls(), link.c_str(),
+                                        (flags & O_ACCMODE) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
   os::Descriptor plain(result);
   if (plain) return plain;
   auto error = open_error(name, result < 0 ? -result : errno);
   error.attempted = "open without O_DIRECT";
-  error.advice = "open the file without O_DIRECT; reads and writes that bypass the page cache "
-                 "are an option of each call";
+  error.advice =
+      "open the file without O_DIRECT; reads and writes that bypass the page cache "
+      "are an option of each call";
   return error;
 }
 
@@ -122,9 +122,8 @@ Result<std::shared_ptr<OpenFile>> OpenFile::open(const std::string& path, std::s
   if (!parsed) return parsed.error();
   if (auto checked = check_path(path); !checked) return checked.error();
   // O_NONBLOCK: a FIFO without a writer must not hang the caller before it is refused.
-  const int result =
-      open_uninterrupted(engine->syscalls(), path.c_str(),
-                         parsed->flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+  const int result = open_uninterrupted(engine->syscalls(), path.c_str(),
+                                        parsed->flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
   struct stat status{};
   if (result < 0) {
     if (result == -ENXIO || result == -EISDIR) {  // a FIFO or socket; a directory to write
@@ -176,7 +175,7 @@ Result<std::shared_ptr<OpenFile>> OpenFile::adopt(int fd, const OpenOptions& opt
   return finish(std::move(own), name, options, std::move(engine));
 }
 
-Result<std::shared_ptr<OpenFile>> OpenFile::finish(os::Descriptor fd, std::string path,
+Result<std::shared_ptr<OpenFile>> OpenFile::finish(os::Descriptor fd, const std::string& path,
                                                    const OpenOptions& options,
                                                    std::shared_ptr<Engine> engine) {
   auto open = std::make_shared<OpenFile>();

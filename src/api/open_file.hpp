@@ -45,7 +45,7 @@ struct OpenFile {
 
  private:
   static constexpr std::uint32_t closed_bit = std::uint32_t{1} << 31;
-  static Result<std::shared_ptr<OpenFile>> finish(os::Descriptor fd, std::string path,
+  static Result<std::shared_ptr<OpenFile>> finish(os::Descriptor fd, const std::string& path,
                                                   const OpenOptions& options,
                                                   std::shared_ptr<Engine> engine);
   void close_descriptors();

@@ -27,7 +27,8 @@ class CopyLane final : public Lane {
     std::uint64_t ticket;
     Event event;
   };
-  CopyLane(std::shared_ptr<Devices> devices, int device) : devices_(devices), device_(device) {}
+  CopyLane(std::shared_ptr<Devices> devices, int device)
+      : devices_(std::move(devices)), device_(device) {}
   Status create();
   Status issue(Direction direction, std::uint64_t device_address, void* host,
                std::size_t size_bytes);

@@ -52,8 +52,8 @@ struct Number {
 // Decimal digits at the front; a sign or a blank is none.
 Number leading_number(std::string_view text) {
   Number number;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number.value);
+  const char* end = text.end();
+  const auto [stop, error] = std::from_chars(text.begin(), text.end(), number.value);
   number.error = error;
   number.rest = std::string_view(stop, static_cast<std::size_t>(end - stop));
   return number;

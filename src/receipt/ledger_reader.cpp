@@ -87,8 +87,8 @@ class Directory {
 
 std::optional<std::int64_t> parse_number(std::string_view text) {
   std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, failure] = std::from_chars(text.data(), end, value);
+  const char* end = text.end();
+  const auto [at, failure] = std::from_chars(text.begin(), text.end(), value);
   if (failure != std::errc{} || at != end || value < 0) return std::nullopt;
   return value;
 }
