@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <new>
 
-#include "receipt/descriptor.hpp"
+#include "os/descriptor.hpp"
 #include "receipt/duration.hpp"
 #include "receipt/ledger_layout.hpp"
 
@@ -58,18 +58,6 @@ int create_memfd() {
   const int fd = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
   if (fd >= 0 || errno != EINVAL) return fd;
   return ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
-}
-
-// A program may run with its standard descriptors closed; they are not ours to take.
-Result<Descriptor> open_memfd() {
-  Descriptor fd(create_memfd());
-  if (!fd.open()) return cannot_create("memfd_create", errno);
-  if (fd.get() <= 2) {
-    Descriptor higher(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
-    if (!higher.open()) return cannot_create("fcntl(F_DUPFD_CLOEXEC)", errno);
-    fd = std::move(higher);
-  }
-  return fd;
 }
 
 // MADV_DONTFORK on the shared pages would make a child crash that still calls add(); instead the
@@ -135,12 +123,12 @@ bool is_alive(std::uint64_t* alive) {
 }  // namespace
 
 Result<std::unique_ptr<Ledger>> Ledger::create() {
-  Result<Descriptor> fd = open_memfd();
-  if (!fd) return fd.error();
-  if (::ftruncate(fd->get(), sizeof(LedgerLayout)) != 0) return cannot_create("ftruncate", errno);
-  ::fchmod(fd->get(), 0400);
+  os::Descriptor fd(create_memfd());
+  if (!fd) return cannot_create("memfd_create", errno);
+  if (::ftruncate(fd.get(), sizeof(LedgerLayout)) != 0) return cannot_create("ftruncate", errno);
+  ::fchmod(fd.get(), 0400);
   void* shared =
-      ::mmap(nullptr, sizeof(LedgerLayout), PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
+      ::mmap(nullptr, sizeof(LedgerLayout), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (shared == MAP_FAILED) return cannot_create("mmap", errno);
   auto* layout = static_cast<LedgerLayout*>(shared);
   const auto fail = [&](Error error) {
@@ -150,12 +138,12 @@ Result<std::unique_ptr<Ledger>> Ledger::create() {
   fill_header(*layout);  // before the seals, without which no reader looks at it
   // Ours is the last writable mapping; from here on nobody else gets one.
   constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-  if (::fcntl(fd->get(), F_ADD_SEALS, seals) != 0) {
+  if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) {
     return fail(cannot_create("fcntl(F_ADD_SEALS)", errno));
   }
   Result<std::uint64_t*> alive = map_alive();
   if (!alive) return fail(alive.error());
-  return std::unique_ptr<Ledger>(new Ledger(fd->release(), layout, *alive));
+  return std::unique_ptr<Ledger>(new Ledger(fd.release(), layout, *alive));
 }
 
 Ledger::~Ledger() {

@@ -17,7 +17,7 @@
 #include <optional>
 #include <sstream>
 
-#include "receipt/descriptor.hpp"
+#include "os/descriptor.hpp"
 #include "receipt/ledger.hpp"
 #include "receipt/ledger_layout.hpp"
 
@@ -111,9 +111,9 @@ Result<std::vector<std::string>> find_candidates(std::int64_t pid, const Directo
 
 // Looks before it opens: the descriptor may be something else by now, and opening some devices or
 // FIFOs has effects or blocks. O_PATH has none.
-Result<Descriptor> open_candidate(std::int64_t pid, int directory, const std::string& name) {
-  Descriptor path(::openat(directory, name.c_str(), O_PATH | O_CLOEXEC));
-  if (!path.open()) return from_errno(pid, errno);
+Result<os::Descriptor> open_candidate(std::int64_t pid, int directory, const std::string& name) {
+  os::Descriptor path(::openat(directory, name.c_str(), O_PATH | O_CLOEXEC));
+  if (!path) return from_errno(pid, errno);
   struct stat status{};
   struct statfs filesystem{};
   if (::fstat(path.get(), &status) != 0) return from_errno(pid, errno);
@@ -122,8 +122,8 @@ Result<Descriptor> open_candidate(std::int64_t pid, int directory, const std::st
   if (filesystem.f_type != TMPFS_MAGIC) return pretender(pid, "it does not lie in memory");
   if (status.st_uid != ::geteuid()) return others(pid, 0);
   const std::string again = "/proc/self/fd/" + std::to_string(path.get());
-  Descriptor fd(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.open()) return from_errno(pid, errno);
+  os::Descriptor fd(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return from_errno(pid, errno);
   return fd;
 }
 
@@ -243,7 +243,7 @@ Result<LedgerSnapshot> read_ledger(std::int64_t pid) {
   LedgerSnapshot sum;
   std::optional<Error> failure;
   for (const std::string& name : *candidates) {
-    Result<Descriptor> fd = open_candidate(pid, directory.descriptor(), name);
+    Result<os::Descriptor> fd = open_candidate(pid, directory.descriptor(), name);
     if (!fd) {
       if (!failure) failure = fd.error();
       continue;

@@ -39,7 +39,9 @@ class FileTest : public testing::Test {
     EXPECT_EQ(std::memcmp(at, bytes.data() + (want ? offset : 0), want), 0);
     EXPECT_EQ(at[want], 'x');
     EXPECT_EQ(receipt->ended_early, want < size);
-    if (want < size) EXPECT_EQ(receipt->end_of_file, bytes.size());
+    if (want < size) {
+      EXPECT_EQ(receipt->end_of_file, bytes.size());
+    }
     std::uint64_t sum = 0;
     for (const auto& share : receipt->routes) {
       sum += share.bytes;
