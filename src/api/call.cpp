@@ -80,7 +80,19 @@ struct Prepared {
   std::optional<Error> check_spaces() const;
   Result<Receipt> conclude(Receipt receipt, std::optional<Error> error) const;
   std::optional<drive::TransferSpec> spec() const;
+  std::shared_ptr<const RangeTable> untouched_ranges() const;
 };
+
+// The table of a call that has nothing to move.
+std::shared_ptr<const RangeTable> Prepared::untouched_ranges() const {
+  auto table = std::make_shared<RangeTable>();
+  for (const auto& plan : plans) {
+    table->offset.push_back(plan.request.file.offset);
+    table->wanted_bytes.push_back(plan.request.file.size_bytes);
+    table->moved_bytes.push_back(0);
+  }
+  return table;
+}
 
 // All memories of a call lie in one space.
 std::optional<Error> Prepared::check_spaces() const {
@@ -269,6 +281,7 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
   if (!spec) {
     auto receipt = begin_receipt(prepared->first(), prepared->queued_ns);
     receipt.wanted_bytes = state->wanted_bytes;
+    if (prepared->plans.size() > 1) receipt.ranges = prepared->untouched_ranges();
     if (state->wanted_bytes > 0) receipt.end_of_file = prepared->first().request.file_size_bytes;
     auto outcome = prepared->conclude(std::move(receipt), {});
     state->settle(std::move(outcome), [&] { prepared->end_all(); });

@@ -227,9 +227,17 @@ TEST_F(FileTest, ManyRangesMoveInOneCall) {
   ASSERT_TRUE(file.write_ranges(ranges));
   EXPECT_EQ(folder.read("a"), memory);
   EXPECT_EQ(file.read_ranges({})->moved_bytes, 0U);
+  const auto nothing = file.read_ranges({{0, 0, {}}, {bytes.size() + 5, 0, {}}});
+  ASSERT_TRUE(nothing);
+  ASSERT_TRUE(nothing->ranges);
+  EXPECT_EQ(nothing->ranges->moved_bytes, (std::vector<std::uint64_t>{0, 0}));
 }
 
 TEST_F(FileTest, B7_ManyFilesUnderASmallLimitOfOpenFiles) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP()
+      << "UBSan looks at memory through a pipe, and takes a lack of descriptors for faults";
+#endif
   std::vector<FileRequest> requests;
   std::vector<std::vector<char>> memory(300, std::vector<char>(100));
   for (int i = 0; i < 300; ++i) {

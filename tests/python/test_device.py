@@ -11,7 +11,7 @@ from conftest import HERE, run_child
 
 @pytest.mark.parametrize("case", device_cases.CASES)
 def test_device(path: Path, fakes: Path, case: str) -> None:
-    delay_us = "200000" if case in device_cases.SLOW else "100"
+    delay_us = "1000000" if case in device_cases.SLOW else "100"
     child = run_child(
         "-W",
         "ignore::DeprecationWarning",  # of fork beside threads

@@ -94,14 +94,16 @@ def test_C2_the_exit_code_is_kept(big: Path, end: str) -> None:
 def test_ctrl_c_stops_a_blocking_read_and_drains_it(big: Path) -> None:
     code = """
 import signal
+seen = threading.Event()
 def interrupt():
-    time.sleep(0.05)
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt, daemon=True).start()
+    while not seen.wait(0.5):  # again on a machine so busy that one came at a bad moment
+        os.kill(os.getpid(), signal.SIGINT)
 try:
+    threading.Thread(target=interrupt, daemon=True).start()
     for _ in range(10000):
         file.read_into(target)
 except KeyboardInterrupt:
+    seen.set()
     file.close()
     target.clear()  # refused while anything is in flight
     sys.exit(77)
