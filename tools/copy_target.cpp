@@ -1,6 +1,7 @@
 #include "copy_target.hpp"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -71,6 +72,13 @@ int sync_folder(const std::string& folder) {
   return code;
 }
 
+// What the file system has left for this user; unknown counts as enough.
+bool has_room(int fd, std::uint64_t size_bytes) {
+  struct statvfs room{};
+  if (::fstatvfs(fd, &room) != 0 || room.f_frsize == 0) return true;
+  return size_bytes / room.f_frsize <= room.f_bavail;
+}
+
 }  // namespace
 
 CopyTarget::CopyTarget(CopyTarget&& other) noexcept
@@ -107,7 +115,8 @@ Result<CopyTarget> CopyTarget::begin(const std::string& path, const struct stat&
 Result<void> CopyTarget::reserve(std::uint64_t size_bytes) {
   if (size_bytes == 0) return {};
   const auto size = static_cast<off_t>(size_bytes);
-  int code = EINTR;
+  // Looked at first: a reservation that fails half-way has filled the disk for everybody meanwhile.
+  int code = has_room(fd_, size_bytes) ? EINTR : ENOSPC;
   while (code == EINTR && interrupted() == 0) {
     code = ::fallocate(fd_, 0, 0, size) == 0 ? 0 : errno;
   }
