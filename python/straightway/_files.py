@@ -65,7 +65,8 @@ def open(
     mode: "r" (read), "r+" (read and write), "w" (create or truncate, then write), "x" (create,
     fail where it exists, then write), "w+" and "x+" (and read); a "b" may stand behind. A
     descriptor is duplicated, and the caller keeps its own; it keeps the access that it was opened
-    with, so only "r" and "r+" are accepted with it. policy and cache are the defaults of this file's calls; see Context.
+    with, so only "r" and "r+" are accepted with it. policy and cache are the defaults of this
+    file's calls; see Context.
 
     >>> import straightway as sw
     >>> with sw.open(path) as file:
