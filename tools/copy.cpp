@@ -108,7 +108,7 @@ class Pipeline {
     CallOptions options = options_;
     options.offset = now.offset;
     options.exact = true;  // a source that shrinks meanwhile is an error, not a copy
-    auto job = source_.submit_read({now.buffer.get(), now.size_bytes}, std::move(options));
+    auto job = source_.submit_read({now.buffer.get(), now.size_bytes}, options);
     if (!job) return job.error();
     now.job = std::move(*job);
     return {};
@@ -120,7 +120,7 @@ class Pipeline {
     add(totals.read, *receipt);
     CallOptions options = options_;
     options.offset = now.offset;
-    auto job = target_.submit_write({now.buffer.get(), now.size_bytes}, std::move(options));
+    auto job = target_.submit_write({now.buffer.get(), now.size_bytes}, options);
     if (!job) return job.error();
     now.job = std::move(*job);
     return {};
