@@ -63,6 +63,10 @@ Result<void> check_range(Direction direction, const CallRange& range) {
   return range.file->allows(direction);
 }
 
+void end_all(const std::vector<CallRange>& ranges) {
+  for (const auto& range : ranges) range.file->end();
+}
+
 // A call that is checked and planned.
 struct Prepared {
   std::vector<CallRange> ranges;
@@ -74,9 +78,6 @@ struct Prepared {
   Engine& engine() const { return *ranges.front().file->engine; }
   const Plan& first() const { return plans.front(); }
   Direction direction() const { return first().request.direction; }
-  void end_all() const {
-    for (const auto& range : ranges) range.file->end();
-  }
   std::optional<Error> check_spaces() const;
   Result<Receipt> conclude(Receipt receipt, std::optional<Error> error) const;
   std::optional<drive::TransferSpec> spec() const;
@@ -262,7 +263,7 @@ void drained(const std::shared_ptr<Job::State>& state, std::shared_ptr<Prepared>
   auto conclude = [state, prepared = std::move(prepared), receipt = std::move(receipt),
                    error = what.error]() mutable {
     auto outcome = prepared->conclude(std::move(receipt), std::move(error));
-    state->settle(std::move(outcome), [&] { prepared->end_all(); });
+    state->settle(std::move(outcome), [&] { end_all(prepared->ranges); });
     prepared.reset();  // before anybody is told: whoever waits may then end the Context
     state->tell();
   };
@@ -284,7 +285,7 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
     if (prepared->plans.size() > 1) receipt.ranges = prepared->untouched_ranges();
     if (state->wanted_bytes > 0) receipt.end_of_file = prepared->first().request.file_size_bytes;
     auto outcome = prepared->conclude(std::move(receipt), {});
-    state->settle(std::move(outcome), [&] { prepared->end_all(); });
+    state->settle(std::move(outcome), [&] { end_all(prepared->ranges); });
     state->tell();
     return Job(state);
   }
@@ -310,10 +311,6 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
     return submitted.error();  // the caller ends the files
   }
   return Job(state);
-}
-
-void end_all(const std::vector<CallRange>& ranges) {
-  for (const auto& range : ranges) range.file->end();
 }
 
 }  // namespace
