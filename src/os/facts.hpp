@@ -32,9 +32,6 @@ struct Residency {
 };
 Residency read_residency(int fd, std::uint64_t offset, std::uint64_t size_bytes);
 
-// read_bytes of /proc/thread-self/io of the calling thread: what it made the disk read.
-std::optional<std::uint64_t> thread_disk_read_bytes();
-
 // "EIO: Input/output error"
 std::string errno_text(int code);
 ErrorKind errno_kind(int code);

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "os/block_device.hpp"
+#include "os/descriptor.hpp"
 #include "os/direct_alignment.hpp"
 #include "os/facts.hpp"
 #include "os/mounts.hpp"
@@ -56,11 +57,10 @@ std::string link_of_descriptor(int fd) { return "/proc/self/fd/" + std::to_strin
 bool opens_direct(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return false;
-  const int direct = ::open(link_of_descriptor(fd).c_str(),
-                            (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (direct < 0) return false;
-  ::close(direct);
-  return true;
+  const Descriptor direct(::open(link_of_descriptor(fd).c_str(), (flags & O_ACCMODE) | O_DIRECT |
+                                                                     O_CLOEXEC | O_NONBLOCK |
+                                                                     O_NOCTTY));
+  return static_cast<bool>(direct);
 }
 
 std::string filesystem_by_descriptor(int fd) {

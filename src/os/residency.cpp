@@ -1,4 +1,4 @@
-// Which bytes of a file lie in the page cache, and what a thread made the disk read.
+// Which bytes of a file lie in the page cache.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "os/facts.hpp"
-#include "os/system_text.hpp"
 
 namespace straightway::os {
 namespace {
@@ -117,15 +116,6 @@ Residency read_residency(int fd, std::uint64_t offset, std::uint64_t size_bytes)
   residency.resident_bytes = std::min(counts.cached_pages * page_bytes(), size_bytes);
   residency.dirty_bytes = std::min(counts.dirty_pages * page_bytes(), size_bytes);
   return residency;
-}
-
-std::optional<std::uint64_t> thread_disk_read_bytes() {
-  const auto text = read_text("/proc/thread-self/io", 1024);
-  if (!text) return std::nullopt;
-  constexpr std::string_view key = "\nread_bytes: ";
-  const auto at = text->find(key);
-  if (at == std::string::npos) return std::nullopt;
-  return to_number(std::string_view(*text).substr(at + key.size()));
 }
 
 }  // namespace straightway::os

@@ -1,12 +1,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "os/direct_alignment.hpp"
 #include "os/facts.hpp"
+#include "tests/cases/in_child.hpp"
+#include "tests/cases/refuse_call.hpp"
 #include "tests/os/temp_tree.hpp"
 
 namespace straightway::os {
@@ -47,6 +51,27 @@ TEST(FileFacts, ReadsMountAndDeviceFromTheGivenRoot) {
   EXPECT_EQ(facts.device_driver, "nvme");
   EXPECT_FALSE(facts.is_network);
   EXPECT_FALSE(facts.is_block_device);
+}
+
+// Where the kernel does not say, the file is opened to ask; not in the place of a closed standard
+// stream, though it be the only one left.
+TEST(FileFacts, DescriptorsZeroToTwoAreNotUsedToAsk) {
+  const TempTree tree;
+  const Opened file(tree.write("file", "x"));
+  const auto answered = [&] {
+    return read_file_facts(file.fd(), "file").direct_offset_align_bytes != 0;
+  };
+  const int code = tests::in_child([&] {
+    if (!tests::refuse_call(SYS_statx) || !answered()) return 77;
+    ::close(0);
+    const rlimit few{64, 64};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    while (::fcntl(file.fd(), F_DUPFD, 3) >= 0) {
+    }
+    return answered() ? 1 : 0;
+  });
+  if (code == 77) GTEST_SKIP() << "no filters, or no O_DIRECT here";
+  EXPECT_EQ(code, 0);
 }
 
 TEST(FileFacts, NetworkMount) {

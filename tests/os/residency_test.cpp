@@ -99,19 +99,5 @@ TEST(Residency, AnotherUsersFileIsUnknown) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(ThreadDiskReadBytes, DoesNotCountWhatTheCacheGave) {
-  const TempTree tree;
-  const std::string path = tree.write("file", std::string(mib, 'x'));
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  std::string to(mib, 0);
-  const auto before = thread_disk_read_bytes();
-  ASSERT_EQ(::pread(fd, to.data(), to.size(), 0), static_cast<ssize_t>(mib));
-  const auto after = thread_disk_read_bytes();
-  ::close(fd);
-  if (!before) GTEST_SKIP() << "this kernel keeps no I/O accounts";
-  ASSERT_TRUE(after);
-  EXPECT_EQ(*after, *before);
-}
-
 }  // namespace
 }  // namespace straightway::os
