@@ -65,7 +65,8 @@ struct Capabilities {
   std::uint32_t threads = 0;     // that work for it
   std::uint64_t pinned_bytes = 0;
   std::uint64_t poll_interval_ns =
-      0;  // > 0: while in flight, reap at least this often (no wake-up)
+      0;                // > 0: while in flight, reap at least this often (no wake-up)
+  bool broken = false;  // every segment fails from now on; whoever needs it opens another
 };
 
 class Transport {

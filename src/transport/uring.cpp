@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <iterator>
+#include <thread>
 
 #include "os/descriptor.hpp"
 #include "transport/posix.hpp"
@@ -11,6 +14,7 @@ namespace straightway::transport {
 namespace {
 
 constexpr std::uint64_t retry_interval_ns = 1'000'000;
+constexpr std::uint32_t refusals_limit = 10;
 
 Error refused(const char* what, int code) {
   return Error{ErrorKind::unsupported,
@@ -82,6 +86,8 @@ Result<std::unique_ptr<Uring>> Uring::create(std::uint32_t depth, Wake& wake) {
   capabilities.threads = 1;
   uring->slots_.resize(depth);
   for (std::uint32_t i = depth; i > 0; --i) uring->free_.push_back(i - 1);
+  uring->unsubmitted_.reserve(depth);
+  uring->failed_.reserve(depth);
   return uring;
 }
 
@@ -90,7 +96,10 @@ Uring::~Uring() {
     while (free_.size() < slots_.size()) {  // drain: the kernel still writes into callers' memory
       enter();
       io_uring_cqe* cqe = nullptr;
-      if (io_uring_wait_cqe(&ring_, &cqe) != 0) continue;
+      if (in_kernel() == 0 || io_uring_wait_cqe(&ring_, &cqe) != 0) {
+        std::this_thread::sleep_for(std::chrono::nanoseconds(retry_interval_ns));
+        continue;
+      }
       free_.push_back(static_cast<std::uint32_t>(io_uring_cqe_get_data64(cqe)));
       io_uring_cqe_seen(&ring_, cqe);
     }
@@ -102,13 +111,45 @@ Result<Attachment> Uring::attach(const FileRef& file) { return attach_descriptor
 Result<Attachment> Uring::attach(const MemoryRange& memory) { return attach_host(memory); }
 
 // Hands prepared entries to the kernel. What it does not take now (EINTR, EAGAIN, EBUSY) stays in
-// the submission queue and goes with the next call.
+// the submission queue and goes with the next call; other refusals may be for good (a filter that
+// came later).
 void Uring::enter() {
-  if (unsubmitted_ == 0) return;
+  if (unsubmitted_.empty()) return;
   const int taken = io_uring_submit(&ring_);
-  if (taken > 0) unsubmitted_ -= std::min(unsubmitted_, static_cast<std::uint32_t>(taken));
-  // What waits here wakes nobody up.
-  capabilities_.poll_interval_ns = unsubmitted_ > 0 ? retry_interval_ns : 0;
+  if (taken > 0) {
+    const auto count = std::min<std::ptrdiff_t>(std::ssize(unsubmitted_), taken);
+    unsubmitted_.erase(unsubmitted_.begin(), unsubmitted_.begin() + count);
+    refusals_ = 0;
+  } else if (taken < 0 && taken != -EINTR && taken != -EAGAIN && taken != -EBUSY &&
+             ++refusals_ == refusals_limit) {
+    give_up(-taken);
+  }
+  poll_if_needed();
+}
+
+// The ring is never entered with new segments again, so the kernel does not see those in its queue.
+void Uring::give_up(int code) {
+  code_ = code;
+  capabilities_.broken = true;
+  for (const auto slot : unsubmitted_) {
+    failed_.push_back(slots_[slot].cookie);
+    free_.push_back(slot);
+  }
+  unsubmitted_.clear();
+}
+
+// Of a ring that was given up: each segment ends with what the kernel said.
+std::size_t Uring::fail(std::span<const Segment> segments) {
+  const auto count = std::min(segments.size(), free_.size() - failed_.size());
+  for (const auto& segment : segments.first(count)) failed_.push_back(segment.cookie);
+  poll_if_needed();
+  return count;
+}
+
+// What waits here wakes nobody up.
+void Uring::poll_if_needed() {
+  const bool waits = !unsubmitted_.empty() || !failed_.empty();
+  capabilities_.poll_interval_ns = waits ? retry_interval_ns : 0;
 }
 
 // Storage reads are charged to the thread that submits them, and the first segment carries the sum.
@@ -121,6 +162,7 @@ void Uring::charge(std::span<const Segment> segments, std::uint32_t first, std::
 }
 
 std::size_t Uring::submit(std::span<const Segment> segments) {
+  if (capabilities_.broken) return fail(segments);
   std::size_t count = 0;
   const auto before = account_.read_bytes();
   std::uint32_t first = 0;
@@ -141,7 +183,7 @@ std::size_t Uring::submit(std::span<const Segment> segments) {
       io_uring_prep_write(sqe, fd, memory, size, segment.file_offset);
     }
     io_uring_sqe_set_data64(sqe, slot);
-    ++unsubmitted_;
+    unsubmitted_.push_back(slot);
   }
   enter();
   if (count > 0) charge(segments.first(count), first, before);
@@ -149,10 +191,18 @@ std::size_t Uring::submit(std::span<const Segment> segments) {
 }
 
 std::size_t Uring::reap(std::span<Completion> completions) {
-  if (free_.size() == slots_.size()) return 0;
+  if (free_.size() == slots_.size() && failed_.empty()) return 0;
   enter();
-  if (ring_.flags & IORING_SETUP_DEFER_TASKRUN) io_uring_get_events(&ring_);
   std::size_t count = 0;
+  for (; count < completions.size() && !failed_.empty(); ++count) {
+    completions[count] = {};
+    completions[count].cookie = failed_.back();
+    completions[count].result = -code_;
+    failed_.pop_back();
+  }
+  poll_if_needed();
+  if (in_kernel() == 0) return count;
+  if (ring_.flags & IORING_SETUP_DEFER_TASKRUN) io_uring_get_events(&ring_);
   io_uring_cqe* cqe = nullptr;
   while (count < completions.size() && io_uring_peek_cqe(&ring_, &cqe) == 0 && cqe != nullptr) {
     const auto slot = static_cast<std::uint32_t>(io_uring_cqe_get_data64(cqe));

@@ -32,6 +32,10 @@ class Uring final : public Transport {
   };
   Uring() = default;
   void enter();
+  void give_up(int code);
+  void poll_if_needed();
+  std::size_t in_kernel() const { return slots_.size() - free_.size() - unsubmitted_.size(); }
+  std::size_t fail(std::span<const Segment> segments);
   void charge(std::span<const Segment> segments, std::uint32_t first, std::int64_t before);
 
   io_uring ring_{};
@@ -39,7 +43,10 @@ class Uring final : public Transport {
   Capabilities capabilities_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
-  std::uint32_t unsubmitted_ = 0;  // prepared, but the kernel has not taken them yet
+  std::vector<std::uint32_t> unsubmitted_;  // slots, the oldest first: not taken by the kernel yet
+  std::uint32_t refusals_ = 0;              // of io_uring_enter, in a row
+  int code_ = 0;                            // of the last, once the ring was given up
+  std::vector<std::uint64_t> failed_;       // cookies of segments that end with it
   os::DiskAccount account_;
 };
 

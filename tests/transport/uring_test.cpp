@@ -2,16 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
+#include <span>
+#include <vector>
 
+#include "tests/cases/in_child.hpp"
+#include "tests/cases/refuse_call.hpp"
 #include "tests/temp_file.hpp"
 
 namespace straightway::transport {
@@ -65,19 +65,49 @@ TEST(Uring, AnswersErrorsAsErrno) {
   EXPECT_EQ(completion.result, -EBADF);
 }
 
+// The ring works, and later a filter comes: what the kernel did not take ends with its error.
+TEST(Uring, H_ARefusalThatStaysEndsTheSegments) {
+  const int code = tests::in_child([] {
+    ::alarm(60);
+    auto wake = Wake::create();
+    auto uring = Uring::create(4, **wake);
+    if (!uring) return 77;
+    if (!tests::refuse_call(SYS_io_uring_enter)) return 77;
+    char bytes[6] = {};
+    std::vector<Segment> segments(6);
+    for (std::size_t i = 0; i < 6; ++i) {
+      segments[i].cookie = i;
+      segments[i].size_bytes = 1;
+      segments[i].address = reinterpret_cast<std::uint64_t>(&bytes[i]);
+    }
+    std::size_t submitted = 0;
+    std::size_t reaped = 0;
+    while (reaped < 6) {
+      submitted += (*uring)->submit(std::span(segments).subspan(submitted));
+      if (submitted - reaped > 4) return 2;
+      Completion completions[3];
+      const auto got = (*uring)->reap(completions);
+      for (std::size_t i = 0; i < got; ++i) {
+        if (completions[i].result != -EPERM || completions[i].cookie > 5) return 3;
+      }
+      reaped += got;
+      if (got == 0) (*wake)->wait((*uring)->capabilities().poll_interval_ns);
+    }
+    if (submitted != 6 || !(*uring)->capabilities().broken) return 4;
+    const auto another = Uring::create(4, **wake);
+    if (another) return 5;
+    (*uring)->submit(std::span(segments).first(1));  // the destructor waits for nothing
+    return 0;
+  });
+  if (code == 77) GTEST_SKIP() << "no io_uring or no seccomp filters here";
+  EXPECT_EQ(code, 0);
+}
+
 // A child under a filter that answers EPERM to io_uring_setup.
 TEST(Uring, H_RefusedBySeccompIsAnErrorValue) {
   const pid_t child = ::fork();
   if (child == 0) {
-    sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog program{4, filter};
-    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) ::_exit(77);
+    if (!tests::refuse_call(SYS_io_uring_setup)) ::_exit(77);
     auto wake = Wake::create();
     auto uring = Uring::create(4, **wake);
     ::_exit(!uring && uring.error().code == EPERM && uring.error().kind == ErrorKind::unsupported
