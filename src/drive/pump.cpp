@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <ctime>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -38,6 +39,17 @@ Error cancelled_error(Direction direction, const TransferSpec& spec) {
 
 }  // namespace
 
+Error out_of_memory_error(Direction direction) {
+  return {ErrorKind::out_of_memory,
+          ErrorOrigin::system,
+          ENOMEM,
+          to_string(direction),
+          "",
+          {},
+          "out of memory",  // as short as a string that allocates nothing
+          ""};
+}
+
 std::uint64_t now_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -64,9 +76,12 @@ struct Pump::Loop {
 
   void run();
   bool take_orders();
+  bool append(Active& active);
   bool reap_all();
+  void complete(Active& active, const transport::Completion& completion, std::uint64_t now);
   bool step_all(std::uint64_t now);
-  void step(Active& active, std::uint64_t now);
+  bool step(Active& active, std::uint32_t id, std::uint64_t now);
+  void give_up(Active& active);
   void begin(Active& active, std::uint32_t id);
   Result<Station*> station(const TransportKey& key, const Order& order);
   void report_progress(Active& active, std::uint64_t now);
@@ -114,11 +129,40 @@ bool Pump::Loop::take_orders() {
   for (auto& order : orders) {
     auto free = std::find_if(actives.begin(), actives.end(),
                              [](const Active& active) { return active.order == nullptr; });
-    if (free == actives.end()) free = actives.emplace(actives.end());
-    *free = {};
-    free->order = std::move(order);
+    Active next;
+    next.order = std::move(order);
+    if (free != actives.end()) {
+      *free = std::move(next);
+    } else if (!append(next)) {
+      give_up(next);
+    }
   }
   return !orders.empty();
+}
+
+bool Pump::Loop::append(Active& active) {
+  try {
+    actives.push_back(std::move(active));
+    return true;
+  } catch (const std::bad_alloc&) {  // and active is as it was
+    return false;
+  }
+}
+
+// Where memory runs out, one transfer ends and the others go on.
+void Pump::Loop::give_up(Active& active) {
+  const auto direction = active.order->spec.direction;
+  if (!active.transfer) return finish(active, out_of_memory_error(direction));
+  active.transfer->stop(out_of_memory_error(direction));
+}
+
+void Pump::Loop::complete(Active& active, const transport::Completion& completion,
+                          std::uint64_t now) {
+  try {
+    active.transfer->complete(completion, now);
+  } catch (const std::bad_alloc&) {
+    give_up(active);
+  }
 }
 
 bool Pump::Loop::reap_all() {
@@ -131,10 +175,10 @@ bool Pump::Loop::reap_all() {
       const auto now = now_ns();
       for (std::size_t i = 0; i < count; ++i) {
         auto& active = actives[completions[i].cookie >> 32];
-        if (completions[i].error && completions[i].error->kind == ErrorKind::device) {
-          station->broken = true;
-        }
-        active.transfer->complete(completions[i], now);
+        const auto& error = completions[i].error;
+        station->broken |= error && error->kind == ErrorKind::device;
+        station->broken |= station->transport->capabilities().broken;
+        complete(active, completions[i], now);
       }
     }
   }
@@ -145,23 +189,31 @@ bool Pump::Loop::step_all(std::uint64_t now) {
   bool any = false;
   const auto count = actives.size();
   for (std::size_t i = 0; i < count; ++i) {
-    auto& active = actives[(first + i) % count];
-    if (!active.order) continue;
-    if (!active.transfer) begin(active, static_cast<std::uint32_t>((first + i) % count));
-    if (!active.order || !active.transfer) continue;
-    if (active.order->cancelled.load() && !active.transfer->error()) {
-      active.transfer->stop(cancelled_error(active.order->spec.direction, active.order->spec));
-    }
-    any = active.transfer->step(now) || any;
-    active.order->moved_bytes.store(active.transfer->moved_bytes());
-    report_progress(active, now);
-    if (active.transfer->drained()) {
-      finish(active, active.transfer->error());
+    const auto id = static_cast<std::uint32_t>((first + i) % count);
+    if (!actives[id].order) continue;
+    try {
+      any = step(actives[id], id, now) || any;
+    } catch (const std::bad_alloc&) {
+      give_up(actives[id]);
       any = true;
     }
   }
   first = count == 0 ? 0 : (first + 1) % count;
   return any;
+}
+
+bool Pump::Loop::step(Active& active, std::uint32_t id, std::uint64_t now) {
+  if (!active.transfer) begin(active, id);
+  if (!active.order || !active.transfer) return false;
+  if (active.order->cancelled.load() && !active.transfer->error()) {
+    active.transfer->stop(cancelled_error(active.order->spec.direction, active.order->spec));
+  }
+  const bool any = active.transfer->step(now);
+  active.order->moved_bytes.store(active.transfer->moved_bytes());
+  report_progress(active, now);
+  if (!active.transfer->drained()) return any;
+  finish(active, active.transfer->take_error());
+  return true;
 }
 
 // Opens what the transfer's runs need and makes the transfer, once its device work is done.
@@ -288,6 +340,8 @@ Result<std::unique_ptr<Pump>> Pump::start(OpenTransport open_transport) {
                    {},
                    error.code().message(),
                    "raise the limit of threads (ulimit -u), or use transfers below 256 KiB"};
+  } catch (const std::bad_alloc&) {
+    failed = out_of_memory_error(Direction::read);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed) return *failed;

@@ -34,7 +34,8 @@ struct Order {
   // that must be done first. Empty: at once.
   std::function<Result<bool>()> ready;
   std::function<void(std::uint64_t moved_bytes)> on_progress;
-  std::function<void(const Drained&)> on_drained;  // once; nothing is in flight any more
+  std::function<void(const Drained&)>
+      on_drained;  // once; nothing is in flight any more; throws not
   std::atomic<bool> cancelled{false};
   std::atomic<std::uint64_t> moved_bytes{0};
 };
@@ -71,6 +72,9 @@ class Pump {
   std::shared_ptr<Loop> loop_;
   std::thread thread_;
 };
+
+// Made without memory, for when there is none left.
+Error out_of_memory_error(Direction direction);
 
 // CLOCK_MONOTONIC.
 std::uint64_t now_ns();

@@ -91,6 +91,7 @@ transport::Segment Transfer::segment_of(const Piece& piece, std::uint32_t slot,
 std::uint32_t Transfer::take_slot() {
   if (free_slots_.empty()) {
     slots_.emplace_back();
+    free_slots_.reserve(slots_.capacity());  // so that giving one back needs no memory
     return static_cast<std::uint32_t>(slots_.size() - 1);
   }
   const auto slot = free_slots_.back();

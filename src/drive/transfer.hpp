@@ -70,6 +70,7 @@ class Transfer {
   std::uint64_t wanted_bytes() const { return wanted_bytes_; }
   std::uint64_t deadline_ns() const { return spec_.deadline_ns; }
   const std::optional<Error>& error() const { return error_; }
+  std::optional<Error> take_error() { return std::exchange(error_, std::nullopt); }
 
   // Only when drained: writes what moved into a receipt that already says what was wanted.
   void account(Receipt& receipt) const;

@@ -4,7 +4,9 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <system_error>
+#include <cerrno>
+#include <exception>
+#include <new>
 
 namespace straightway::transport {
 namespace {
@@ -34,6 +36,7 @@ Threaded::Threaded(Make make, std::uint32_t threads, Wake& wake)
   capabilities_.threads = std::max(threads, 1U);
   capabilities_.depth = capabilities_.threads * segments_per_thread;
   workers_.reserve(capabilities_.threads);
+  done_.reserve(capabilities_.depth);
 }
 
 Threaded::~Threaded() {
@@ -41,13 +44,13 @@ Threaded::~Threaded() {
   workers_.clear();  // joins; each finishes what was queued first
 }
 
-// A machine that refuses more threads gets the work done by those that there are; with none the
-// submitting thread does it.
+// A machine that refuses more threads, or memory for them, gets the work done by those that there
+// are; with none the submitting thread does it.
 void Threaded::start_worker() {
   const SignalsBlocked blocked;
   try {
     workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     if (!workers_.empty()) capabilities_.threads = static_cast<std::uint32_t>(workers_.size());
   }
 }
@@ -67,11 +70,7 @@ std::size_t Threaded::submit(std::span<const Segment> segments) {
   in_flight_ += static_cast<std::uint32_t>(count);
   if (workers_.empty()) {  // not one thread to be had
     const std::lock_guard lock(mutex_);
-    for (const auto& segment : queue_) {
-      prototype_->submit({&segment, 1});
-      Completion completion;
-      if (prototype_->reap({&completion, 1}) == 1) done_.push_back(std::move(completion));
-    }
+    for (const auto& segment : queue_) done_.push_back(move(prototype_, segment));
     queue_.clear();
     return count;
   }
@@ -88,8 +87,22 @@ std::size_t Threaded::reap(std::span<Completion> completions) {
   return count;
 }
 
+// Makes the transport at first, and again where memory was short: that is the segment's error.
+Completion Threaded::move(std::unique_ptr<Transport>& transport, const Segment& segment) const {
+  Completion completion;
+  completion.cookie = segment.cookie;
+  completion.result = -ENOMEM;
+  try {
+    if (!transport) transport = make_();
+    transport->submit({&segment, 1});
+    transport->reap({&completion, 1});
+  } catch (const std::bad_alloc&) {
+  }
+  return completion;
+}
+
 void Threaded::work(const std::stop_token& stop) {
-  const auto transport = make_();
+  std::unique_ptr<Transport> transport;
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
@@ -99,9 +112,7 @@ void Threaded::work(const std::stop_token& stop) {
     const Segment segment = queue_.front();
     queue_.pop_front();
     lock.unlock();
-    transport->submit({&segment, 1});
-    Completion completion;
-    transport->reap({&completion, 1});
+    auto completion = move(transport, segment);
     lock.lock();
     done_.push_back(std::move(completion));
     lock.unlock();

@@ -33,6 +33,7 @@ class Threaded final : public Transport {
   std::size_t reap(std::span<Completion> completions) override;
 
  private:
+  Completion move(std::unique_ptr<Transport>& transport, const Segment& segment) const;
   void work(const std::stop_token& stop);
   void start_worker();
 
