@@ -152,9 +152,11 @@ struct FileRequest {
 };
 
 // Many files in one call, one receipt. The first error stops the rest and is returned once nothing
-// is in flight.
+// is in flight. go_on is asked on the calling thread before each batch of files, when nothing is in
+// flight; false ends the call as cancelled.
 Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOptions& options = {},
-                          const std::shared_ptr<Context>& context = nullptr);
+                          const std::shared_ptr<Context>& context = nullptr,
+                          const std::function<bool()>& go_on = nullptr);
 
 // "0.1.0"; the C ABI is stable within a minor version.
 const char* version();

@@ -90,6 +90,15 @@ class Unlocked {
   ~Unlocked() {
     if (state_ != nullptr) bridge().relock(state_);
   }
+  // Runs body with the GIL.
+  template <class Body>
+  auto locked(Body body) {
+    if (state_ == nullptr) return body();
+    bridge().relock(state_);
+    auto result = body();
+    state_ = PyEval_SaveThread();
+    return result;
+  }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 

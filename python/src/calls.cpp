@@ -261,10 +261,15 @@ Receipt read_files(nb::handle entries, const ContextBox* context, const nb::tupl
     requests.push_back({to_path(nb::cast<nb::bytes>(nb::object(fields[0]))), piece.offset,
                         piece.size_bytes, piece.memory});
   }
+  bool interrupted = false;  // then a signal's handler has raised
   auto result = [&] {
-    const Unlocked unlocked;
-    return read_many(requests, options, context_of(context));
+    Unlocked unlocked;
+    return read_many(requests, options, context_of(context), [&] {
+      interrupted = unlocked.locked([] { return PyErr_CheckSignals() != 0; });
+      return !interrupted;
+    });
   }();
+  if (interrupted) throw nb::python_error();
   return value_or_raise(std::move(result));
 }
 

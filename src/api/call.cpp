@@ -4,7 +4,7 @@
 
 #include <cerrno>
 #include <limits>
-#include <thread>
+#include <new>
 #include <utility>
 
 #include "api/job.hpp"
@@ -63,10 +63,6 @@ Result<void> check_range(Direction direction, const CallRange& range) {
   return range.file->allows(direction);
 }
 
-void end_all(const std::vector<CallRange>& ranges) {
-  for (const auto& range : ranges) range.file->end();
-}
-
 // A call that is checked and planned.
 struct Prepared {
   std::vector<CallRange> ranges;
@@ -114,7 +110,7 @@ std::optional<Error> Prepared::check_spaces() const {
 // After the transfer: durability, then what the caller demanded, then the ledger.
 Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) const {
   for (std::size_t i = 0; i < ranges.size() && !error && direction() == Direction::write; ++i) {
-    if (i > 0 && ranges[i].file == ranges[i - 1].file) continue;
+    if (i > 0 && ranges[i].file.get() == ranges[i - 1].file.get()) continue;
     auto synced = sync_file(engine().syscalls(), *ranges[i].file, options.sync,
                             ranges[i].file->ref(false).fd);
     if (!synced) error = synced.error();
@@ -247,31 +243,65 @@ std::shared_ptr<Job::State> new_state(const Prepared& prepared, std::shared_ptr<
   return state;
 }
 
-// On the pump's thread: makes the receipt, lets go of the files, tells whoever waits. Durability
-// takes long, so it gets a thread of its own.
-void drained(const std::shared_ptr<Job::State>& state, std::shared_ptr<Prepared> prepared,
-             const drive::Drained& what) {
-  auto receipt = begin_receipt(prepared->first(), prepared->queued_ns);
-  for (std::size_t i = 0; i < prepared->plans.size(); ++i) {
-    count_refused_direct(receipt, prepared->plans[i], *prepared->ranges[i].file);
+// Lets go of the files, then tells whoever waits. Needs no memory.
+void end(Job::State& state, std::shared_ptr<Prepared>& prepared, Result<Receipt> outcome) {
+  state.settle(std::move(outcome), [&] { prepared->ranges.clear(); });
+  prepared.reset();  // before anybody is told: whoever waits may then end the Context
+  state.tell();
+}
+
+Receipt account(const Prepared& prepared, const drive::Drained& what) {
+  auto receipt = begin_receipt(prepared.first(), prepared.queued_ns);
+  for (std::size_t i = 0; i < prepared.plans.size(); ++i) {
+    count_refused_direct(receipt, prepared.plans[i], *prepared.ranges[i].file);
   }
   if (what.transfer != nullptr) what.transfer->account(receipt);
   receipt.threads = what.threads;
   receipt.pinned_bytes = what.pinned_bytes;
-  const bool at_once =
-      prepared->options.sync == Sync::none || prepared->direction() == Direction::read;
-  auto conclude = [state, prepared = std::move(prepared), receipt = std::move(receipt),
-                   error = what.error]() mutable {
-    auto outcome = prepared->conclude(std::move(receipt), std::move(error));
-    state->settle(std::move(outcome), [&] { end_all(prepared->ranges); });
-    prepared.reset();  // before anybody is told: whoever waits may then end the Context
-    state->tell();
-  };
-  if (at_once) return conclude();
+  return receipt;
+}
+
+Result<Receipt> try_conclude(const Prepared& prepared, Receipt receipt,
+                             std::optional<Error> error) {
   try {
-    std::thread(conclude).detach();
-  } catch (const std::system_error&) {
-    conclude();
+    return prepared.conclude(std::move(receipt), std::move(error));
+  } catch (const std::bad_alloc&) {
+    return drive::out_of_memory_error(prepared.direction());
+  }
+}
+
+// On the pump's thread: makes the receipt. Making a write durable takes long and happens elsewhere;
+// then the outcome is empty, and that thread ends the call.
+std::optional<Result<Receipt>> outcome_of(const std::shared_ptr<Job::State>& state,
+                                          const std::shared_ptr<Prepared>& prepared,
+                                          const drive::Drained& what) {
+  try {
+    auto receipt = account(*prepared, what);
+    if (prepared->options.sync == Sync::none || prepared->direction() == Direction::read ||
+        what.error) {
+      return try_conclude(*prepared, std::move(receipt), what.error);
+    }
+    prepared->engine().make_durable(
+        [state, kept = prepared, receipt = std::move(receipt)]() mutable {
+          end(*state, kept, try_conclude(*kept, std::move(receipt), {}));
+        });
+    return {};
+  } catch (const std::bad_alloc&) {
+    return drive::out_of_memory_error(prepared->direction());
+  }
+}
+
+void drained(const std::shared_ptr<Job::State>& state, std::shared_ptr<Prepared> prepared,
+             const drive::Drained& what) {
+  if (auto outcome = outcome_of(state, prepared, what)) end(*state, prepared, std::move(*outcome));
+}
+
+Result<void> hand_over(Engine& engine, const std::shared_ptr<drive::Order>& order,
+                       Direction direction) {
+  try {
+    return engine.submit(order);
+  } catch (const std::bad_alloc&) {
+    return drive::out_of_memory_error(direction);
   }
 }
 
@@ -284,9 +314,7 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
     receipt.wanted_bytes = state->wanted_bytes;
     if (prepared->plans.size() > 1) receipt.ranges = prepared->untouched_ranges();
     if (state->wanted_bytes > 0) receipt.end_of_file = prepared->first().request.file_size_bytes;
-    auto outcome = prepared->conclude(std::move(receipt), {});
-    state->settle(std::move(outcome), [&] { end_all(prepared->ranges); });
-    state->tell();
+    end(*state, prepared, prepared->conclude(std::move(receipt), {}));
     return Job(state);
   }
   auto order = std::make_shared<drive::Order>();
@@ -305,10 +333,11 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
   };
   state->order = order;
   const auto engine = prepared->ranges.front().file->engine;
+  const auto direction = prepared->direction();
   prepared.reset();
-  if (auto submitted = engine->submit(order); !submitted) {
-    state->order.reset();
-    return submitted.error();  // the caller ends the files
+  if (auto submitted = hand_over(*engine, order, direction); !submitted) {
+    state->order.reset();  // which holds the state
+    return submitted.error();
   }
   return Job(state);
 }
@@ -330,9 +359,14 @@ std::shared_ptr<const Settings> call_settings(const std::shared_ptr<const Settin
   return changed;
 }
 
-CallRange range_of(const std::shared_ptr<OpenFile>& file, const Memory& memory,
-                   const CallOptions& options) {
-  return {file, options.offset, options.size_bytes.value_or(memory.size_bytes), memory};
+CallRange range_of(FileUse file, const Memory& memory, const CallOptions& options) {
+  return {std::move(file), options.offset, options.size_bytes.value_or(memory.size_bytes), memory};
+}
+
+std::vector<CallRange> only(CallRange range) {
+  std::vector<CallRange> ranges;
+  ranges.push_back(std::move(range));
+  return ranges;
 }
 
 Result<Plan> plan_call(Direction direction, const CallRange& range,
@@ -378,32 +412,24 @@ std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& r
   auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
   if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};
   if (!secure_direct(*plan, *range.file)) return {};
-  auto receipt = finish_inline(range, *plan, options, queued_ns);
-  range.file->end();
-  return receipt;
+  return finish_inline(range, *plan, options, queued_ns);
 }
 
-Result<Receipt> run_call(Direction direction, const std::vector<CallRange>& ranges,
+Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
                          const CallOptions& options) {
-  if (ranges.front().file->engine->on_pump_thread()) {
-    end_all(ranges);
+  if (ranges.front().file->engine->on_own_thread()) {
     return calls_itself_error("wait for a transfer");
   }
-  auto job = submit_call(direction, ranges, options, nullptr);
+  auto job = submit_call(direction, std::move(ranges), options, nullptr);
   if (!job) return job.error();
   return job->result();
 }
 
-Result<Job> submit_call(Direction direction, const std::vector<CallRange>& ranges,
+Result<Job> submit_call(Direction direction, std::vector<CallRange> ranges,
                         const CallOptions& options, std::shared_ptr<void> owner) {
-  auto prepared = prepare(direction, ranges, options);
-  if (!prepared) {
-    end_all(ranges);
-    return prepared.error();
-  }
-  auto job = start(std::move(*prepared), std::move(owner));
-  if (!job) end_all(ranges);
-  return job;
+  auto prepared = prepare(direction, std::move(ranges), options);
+  if (!prepared) return prepared.error();
+  return start(std::move(*prepared), std::move(owner));
 }
 
 }  // namespace straightway

@@ -10,9 +10,9 @@
 
 namespace straightway {
 
-// A range of a call, with its file.
+// A range of a call, with its file, which stays in use as long as the range exists.
 struct CallRange {
-  std::shared_ptr<OpenFile> file;
+  FileUse file;
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
   Memory memory;
@@ -29,20 +29,20 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
                        const MemoryRange* known = nullptr);
 
 // A small transfer to or from host memory, on this thread, without an allocation; empty where the
-// range is none (run_call then does it, or says what is wrong). Calls end() when it did it.
+// range is none (run_call then does it, or says what is wrong).
 std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
                                          const CallOptions& options);
 
-// Blocking. Each file's begin() was called; this calls its end().
-Result<Receipt> run_call(Direction direction, const std::vector<CallRange>& ranges,
+// Blocking; of one range at least.
+Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
                          const CallOptions& options);
-// Submits; begin() as above, end() when drained.
-Result<Job> submit_call(Direction direction, const std::vector<CallRange>& ranges,
+// Submits; the ranges go when it is drained.
+Result<Job> submit_call(Direction direction, std::vector<CallRange> ranges,
                         const CallOptions& options, std::shared_ptr<void> owner);
 
 // The range that the options name.
-CallRange range_of(const std::shared_ptr<OpenFile>& file, const Memory& memory,
-                   const CallOptions& options);
+CallRange range_of(FileUse file, const Memory& memory, const CallOptions& options);
+std::vector<CallRange> only(CallRange range);
 
 Error closed_error(Direction direction, const std::string& path);
 

@@ -8,6 +8,7 @@
 #include <future>
 #include <new>
 
+#include "drive/sync_thread.hpp"
 #include "memory/space.hpp"
 #include "os/facts.hpp"
 #include "os/memory_access.hpp"
@@ -124,6 +125,7 @@ struct Engine::Parts {
   bool machine_has_gpu = false;
   bool cuda_loaded = false;
   memory::Cuda cuda;
+  drive::SyncThread sync_thread;  // before the pump, which adds to it until it ends
   std::unique_ptr<drive::Pump> pump;
   std::atomic<drive::Pump*> started_pump{nullptr};
   std::unique_ptr<receipt::Ledger> ledger;
@@ -195,9 +197,10 @@ Engine::~Engine() {
 
 // The first to come in a child makes new parts; the parent's may hold locks that nobody releases.
 void Engine::revive() {
+  auto made = std::make_unique<Parts>();  // may throw, so it comes before the others wait for us
   std::uint32_t wiped = 0;
   if (alive_->compare_exchange_strong(wiped, page_reviving)) {
-    parts_.store(new Parts);
+    parts_.store(made.release());
     ++forks_;
     alive_->store(page_alive);
     return;
@@ -302,9 +305,12 @@ void Engine::wake_pump() {
   if (auto* pump = parts().started_pump.load(std::memory_order_acquire)) pump->wake();
 }
 
-bool Engine::on_pump_thread() {
-  auto* pump = parts().started_pump.load(std::memory_order_acquire);
-  return pump != nullptr && pump->on_own_thread();
+void Engine::make_durable(std::function<void()> work) { parts().sync_thread.add(std::move(work)); }
+
+bool Engine::on_own_thread() {
+  auto& live = parts();
+  auto* pump = live.started_pump.load(std::memory_order_acquire);
+  return pump != nullptr && (pump->on_own_thread() || live.sync_thread.on_own_thread());
 }
 
 void Engine::record(const Receipt& receipt) {
@@ -342,7 +348,7 @@ void Engine::record_error(Direction direction) {
 // Pays first-use costs: facts, the pump's thread, and for a device its ring, by a transfer of
 // nothing that opens its transport.
 Result<void> Engine::warmup(std::int32_t device) {
-  if (on_pump_thread()) return calls_itself_error("warm up a context");
+  if (on_own_thread()) return calls_itself_error("warm up a context");
   auto& live = parts();
   machine(device >= 0);
   auto started = pump(live);

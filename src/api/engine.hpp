@@ -36,8 +36,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
                                                     const std::optional<Stream>& stream);
   Result<void> submit(std::shared_ptr<drive::Order> order);
   void wake_pump();
-  // Whether the caller is a callback on the thread that drives transfers: it must wait for none.
-  bool on_pump_thread();
+  // Runs work (fsync) on a thread of its own; one after the other. Throws std::bad_alloc with
+  // nothing begun.
+  void make_durable(std::function<void()> work);
+  // Whether the caller is a callback on a thread of ours: it must wait for no transfer.
+  bool on_own_thread();
   void record(const Receipt& receipt);
   void record_error(Direction direction);
   void warn(std::string_view text) const;

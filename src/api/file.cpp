@@ -1,6 +1,7 @@
 #include "straightway/file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "api/call.hpp"
@@ -20,18 +21,16 @@ Result<std::shared_ptr<Engine>> engine_of(const std::shared_ptr<Context>& contex
   return (*standard)->engine();
 }
 
-// The ranges of one file, each with its begin().
+// The ranges of one file.
 Result<std::vector<CallRange>> begin_ranges(const std::shared_ptr<OpenFile>& file,
                                             Direction direction,
                                             const std::vector<RangeRequest>& ranges) {
   std::vector<CallRange> made;
   made.reserve(ranges.size());
   for (const auto& range : ranges) {
-    if (!file || !file->begin()) {
-      for (const auto& begun : made) begun.file->end();
-      return closed_error(direction, file ? file->facts->path : "");
-    }
-    made.push_back({file, range.offset, range.size_bytes, range.memory});
+    FileUse use(file);
+    if (!use) return closed_error(direction, file ? file->facts->path : "");
+    made.push_back({std::move(use), range.offset, range.size_bytes, range.memory});
   }
   return made;
 }
@@ -41,22 +40,25 @@ Result<Receipt> run_ranges(const std::shared_ptr<OpenFile>& file, Direction dire
   if (ranges.empty()) return run_ranges(file, direction, {RangeRequest{}}, options);
   auto begun = begin_ranges(file, direction, ranges);
   if (!begun) return begun.error();
-  return run_call(direction, *begun, options);
+  return run_call(direction, std::move(*begun), options);
 }
 
 Result<Receipt> run_one(const std::shared_ptr<OpenFile>& file, Direction direction,
                         const Memory& memory, const CallOptions& options) {
-  if (!file || !file->begin()) return closed_error(direction, file ? file->facts->path : "");
-  const auto range = range_of(file, memory, options);
+  FileUse use(file);
+  if (!use) return closed_error(direction, file ? file->facts->path : "");
+  auto range = range_of(std::move(use), memory, options);
   if (auto receipt = run_small(direction, range, options)) return std::move(*receipt);
-  return run_call(direction, {range}, options);
+  return run_call(direction, only(std::move(range)), options);
 }
 
 Result<Job> submit_one(const std::shared_ptr<OpenFile>& file, Direction direction,
                        const Memory& memory, const CallOptions& options,
                        std::shared_ptr<void> owner) {
-  if (!file || !file->begin()) return closed_error(direction, file ? file->facts->path : "");
-  return submit_call(direction, {range_of(file, memory, options)}, options, std::move(owner));
+  FileUse use(file);
+  if (!use) return closed_error(direction, file ? file->facts->path : "");
+  return submit_call(direction, only(range_of(std::move(use), memory, options)), options,
+                     std::move(owner));
 }
 
 // Adds what one batch of files moved to the receipt of all.
@@ -97,24 +99,38 @@ void add_receipt(Receipt& sum, RangeTable& table, const Receipt& part) {
   }
 }
 
+// Files of read_many that are read together.
+struct Batch {
+  std::vector<std::shared_ptr<OpenFile>> files;  // close with the batch, on the caller's thread
+  std::vector<CallRange> ranges;
+};
+
 // Opens requests [first, last), or as many as the limit of open files allows (at least one).
-Result<std::vector<CallRange>> open_batch(const std::vector<FileRequest>& requests,
-                                          std::size_t first, std::size_t last,
-                                          const std::shared_ptr<Engine>& engine) {
-  std::vector<CallRange> batch;
+Result<Batch> open_batch(const std::vector<FileRequest>& requests, std::size_t first,
+                         std::size_t last, const std::shared_ptr<Engine>& engine) {
+  Batch batch;
   for (auto i = first; i < last; ++i) {
     const auto& request = requests[i];
     auto file = OpenFile::open(request.path, "r", {}, engine);
-    if (!file && file.error().kind == ErrorKind::too_many_files && !batch.empty()) break;
-    if (!file) {
-      for (const auto& opened : batch) opened.file->end();
-      return file.error();
-    }
-    (*file)->begin();
-    batch.push_back({*file, request.offset, request.size_bytes.value_or(request.memory.size_bytes),
-                     request.memory});
+    if (!file && file.error().kind == ErrorKind::too_many_files && i > first) break;
+    if (!file) return file.error();
+    batch.ranges.push_back({FileUse(*file), request.offset,
+                            request.size_bytes.value_or(request.memory.size_bytes),
+                            request.memory});
+    batch.files.push_back(std::move(*file));
   }
   return batch;
+}
+
+Error stopped_error(const std::string& path) {
+  return {ErrorKind::cancelled,
+          ErrorOrigin::straightway,
+          ECANCELED,
+          "read many files",
+          path,
+          {},
+          "the caller stopped before this one",
+          ""};
 }
 
 }  // namespace
@@ -160,14 +176,10 @@ Result<void> File::close() {
 bool File::closed() const { return !open_ || open_->closed(); }
 
 Result<std::uint64_t> File::size() const {
-  if (!open_ || !open_->begin()) {
-    auto error = closed_error(Direction::read, path());
-    error.attempted = "ask for the size";
-    return error;
-  }
-  auto size = open_->size();
-  open_->end();
-  return size;
+  if (const FileUse use(open_); use) return use->size();
+  auto error = closed_error(Direction::read, path());
+  error.attempted = "ask for the size";
+  return error;
 }
 
 const std::string& File::path() const {
@@ -177,10 +189,8 @@ const std::string& File::path() const {
 
 const FileFacts* File::facts() const { return closed() ? nullptr : open_->facts.get(); }
 int File::descriptor() const {
-  if (!open_ || !open_->begin()) return -1;
-  const int fd = open_->ref(false).fd;
-  open_->end();
-  return fd;
+  const FileUse use(open_);
+  return use ? use->ref(false).fd : -1;
 }
 
 Result<Receipt> File::read_into(Memory memory, const CallOptions& options) const {
@@ -216,30 +226,31 @@ Result<Job> File::submit_ranges(Direction direction, const std::vector<RangeRequ
   auto begun =
       begin_ranges(open_, direction, ranges.empty() ? std::vector<RangeRequest>(1) : ranges);
   if (!begun) return begun.error();
-  return submit_call(direction, *begun, options, std::move(owner));
+  return submit_call(direction, std::move(*begun), options, std::move(owner));
 }
 
 Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions& options) const {
-  if (!open_ || !open_->begin()) return closed_error(direction, path());
-  auto plan = plan_call(direction, range_of(open_, memory, options),
-                        call_settings(open_->settings, options));
-  open_->end();
-  return plan;
+  FileUse use(open_);
+  if (!use) return closed_error(direction, path());
+  const auto settings = call_settings(use->settings, options);
+  return plan_call(direction, range_of(std::move(use), memory, options), settings);
 }
 
 Result<Plan> File::explain(Direction direction, SpaceKind space, std::int32_t device,
                            std::uint64_t size_bytes, const CallOptions& options) const {
-  if (!open_ || !open_->begin()) return closed_error(direction, path());
+  FileUse use(open_);
+  if (!use) return closed_error(direction, path());
+  const auto settings = call_settings(use->settings, options);
   // As aligned as memory of its own allocation is.
   const MemoryRange memory{space, space == SpaceKind::host ? -1 : device, 0, size_bytes};
-  const CallRange range{open_, options.offset, options.size_bytes.value_or(size_bytes), {}};
-  auto plan = plan_call(direction, range, call_settings(open_->settings, options), &memory);
-  open_->end();
-  return plan;
+  const CallRange range{
+      std::move(use), options.offset, options.size_bytes.value_or(size_bytes), {}};
+  return plan_call(direction, range, settings, &memory);
 }
 
 Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOptions& options,
-                          const std::shared_ptr<Context>& context) {
+                          const std::shared_ptr<Context>& context,
+                          const std::function<bool()>& go_on) {
   auto engine = engine_of(context);
   if (!engine) return engine.error();
   if (requests.size() > 1) {  // its own descriptors come before those of the files
@@ -250,14 +261,14 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
   Receipt sum;
   RangeTable table;
   for (std::size_t next = 0; next < requests.size();) {
+    if (go_on && !go_on()) return stopped_error(requests[next].path);
     const auto last = std::min(requests.size(), next + files_open_at_once);
     auto batch = open_batch(requests, next, last, *engine);
     if (!batch) return batch.error();
-    const auto count = batch->size();
+    const auto count = batch->files.size();
     if (options.deadline)
       left.deadline = *options.deadline - (std::chrono::steady_clock::now() - begun);
-    auto receipt = run_call(Direction::read, *batch, left);
-    for (const auto& range : *batch) range.file->close();
+    auto receipt = run_call(Direction::read, std::move(batch->ranges), left);
     if (!receipt) return receipt.error();
     if (next == 0) {
       sum = *receipt;

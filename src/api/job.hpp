@@ -26,7 +26,7 @@ struct Job::State {
 
   bool on_drivers_thread() const {
     const auto alive = engine.lock();
-    return alive && alive->on_pump_thread();
+    return alive && alive->on_own_thread();
   }
 
   std::weak_ptr<Engine> engine;  // the file keeps it alive; a job that is done needs it no more

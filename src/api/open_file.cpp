@@ -105,6 +105,9 @@ Result<os::Descriptor> reopen_plain(int fd, int flags, const std::string& name,
   return error;
 }
 
+// Whether the next try may go better: the refusal says nothing of the file.
+bool may_pass(int code) { return code == EMFILE || code == ENFILE || code == ENOMEM; }
+
 std::shared_ptr<const Settings> settings_of(const Engine& engine, const OpenOptions& options) {
   if (!options.policy && !options.cache) return engine.settings();
   auto settings = std::make_shared<Settings>(*engine.settings());
@@ -202,7 +205,7 @@ void OpenFile::end() {
 }
 
 void OpenFile::close() {
-  const bool can_wait = !engine->on_pump_thread();
+  const bool can_wait = !engine->on_own_thread();
   if (!can_wait) last_closes_.store(true);
   users_.fetch_or(closed_bit);
   // In a forked child the parent's transfers never end; they are not this process's.
@@ -214,30 +217,34 @@ void OpenFile::close() {
 }
 
 void OpenFile::close_descriptors() {
-  std::call_once(closed_once_, [this] {
-    direct_fd_.reset();
-    fd_.reset();
-  });
+  if (descriptors_closed_.exchange(true)) return;
+  os::Descriptor direct(direct_fd_.exchange(-1));
+  direct.reset();
+  fd_.reset();
 }
 
 Result<std::uint64_t> OpenFile::size() const { return os::file_size(fd_.get(), facts->path); }
 
 transport::FileRef OpenFile::ref(bool with_direct) {
-  if (with_direct) std::call_once(direct_tried_, [this] { open_direct(); });
-  return {fd_.get(), with_direct ? direct_fd_.get() : -1};
+  if (!with_direct) return {fd_.get(), -1};
+  const int code = direct_code_.load();
+  if (direct_fd_.load() < 0 && (code == 0 || may_pass(code))) open_direct();
+  return {fd_.get(), direct_fd_.load()};
 }
 
 // The same file again, with O_DIRECT: through /proc, which follows no path, else (no /proc) through
-// the path, when that still is this file.
+// the path, when that still is this file. Threads may be here at the same time.
 void OpenFile::open_direct() {
   const auto link = "/proc/self/fd/" + std::to_string(fd_.get());
-  direct_code_ = try_direct(link);
-  if (direct_code_ != 0 && direct_code_ != EMFILE && direct_code_ != ENFILE) {
+  int code = try_direct(link);
+  if (code != 0 && !may_pass(code)) {
     const int by_path = try_direct(facts->path);
     // ENOENT says nothing of O_DIRECT: no /proc here, or a file without a name.
-    if (by_path != ENOENT) direct_code_ = by_path;
+    if (by_path != ENOENT) code = by_path;
   }
-  if (direct_code_ != 0) warn_of_direct();
+  if (code == 0) return;
+  direct_code_.store(code);
+  if (!warned_of_direct_.exchange(true)) warn_of_direct();
 }
 
 // 0, or the errno. ESTALE: another file has that path now.
@@ -251,12 +258,13 @@ int OpenFile::try_direct(const std::string& path) {
   struct stat theirs{};
   if (::fstat(fd_.get(), &ours) != 0 || ::fstat(direct.get(), &theirs) != 0) return errno;
   if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino) return ESTALE;
-  direct_fd_ = std::move(direct);
+  int none = -1;  // else another thread was quicker, and ours closes
+  if (direct_fd_.compare_exchange_strong(none, direct.get())) direct.release();
   return 0;
 }
 
 void OpenFile::warn_of_direct() const {
-  engine->warn("cannot open '" + facts->path + "' with O_DIRECT: " + os::errno_text(direct_code_) +
+  engine->warn("cannot open '" + facts->path + "' with O_DIRECT: " + os::errno_text(direct_code()) +
                "; its bytes go through the page cache");
 }
 

@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/engine.hpp"
 #include "os/descriptor.hpp"
@@ -15,25 +15,29 @@
 namespace straightway {
 
 struct OpenFile {
+  OpenFile() = default;
+  ~OpenFile() { close_descriptors(); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
   static Result<std::shared_ptr<OpenFile>> open(const std::string& path, std::string_view mode,
                                                 const OpenOptions& options,
                                                 std::shared_ptr<Engine> engine);
   static Result<std::shared_ptr<OpenFile>> adopt(int fd, const OpenOptions& options,
                                                  std::shared_ptr<Engine> engine);
 
-  // A call or job begins: false once the file is closed. Each begin needs its end.
-  bool begin();
-  void end();
-  // Refuses new calls, waits for those that run, then closes the descriptors. On the thread that
-  // drives transfers nothing can be waited for: there the last call that ends closes them.
+  // Refuses new calls, waits for those that run (each has a FileUse), then closes the
+  // descriptors. On the Context's own threads nothing can be waited for: there the last call that
+  // ends closes them.
   void close();
   bool closed() const { return (users_.load() & closed_bit) != 0; }
 
   Result<std::uint64_t> size() const;
   // The descriptors; the O_DIRECT one is opened on first use. Where that is refused, direct_fd is
-  // -1, the Context's sink is warned once, and direct_code() is the errno.
+  // -1, the Context's sink is warned once, and direct_code() is the errno. Only a refusal that lies
+  // in the file is remembered; a lack of descriptors or memory may pass.
   transport::FileRef ref(bool with_direct);
-  int direct_code() const { return direct_code_; }
+  int direct_code() const { return direct_code_.load(); }
   // May bytes move this way? The error says how to open the file instead.
   Result<void> allows(Direction direction) const;
 
@@ -44,6 +48,10 @@ struct OpenFile {
   int access = 0;  // O_RDONLY, O_WRONLY or O_RDWR
 
  private:
+  friend class FileUse;
+  // False once the file is closed. Each begin needs its end.
+  bool begin();
+  void end();
   static constexpr std::uint32_t closed_bit = std::uint32_t{1} << 31;
   static Result<std::shared_ptr<OpenFile>> finish(os::Descriptor fd, const std::string& path,
                                                   const OpenOptions& options,
@@ -54,13 +62,44 @@ struct OpenFile {
   void warn_of_direct() const;
 
   os::Descriptor fd_;
-  os::Descriptor direct_fd_;
-  std::once_flag direct_tried_;
-  int direct_code_ = 0;
-  std::once_flag closed_once_;
+  // No locks here: a fork may come while another thread holds one, and the child uses the file too.
+  std::atomic<int> direct_fd_{-1};
+  std::atomic<int> direct_code_{0};  // why it was refused last
+  std::atomic<bool> warned_of_direct_{false};
+  std::atomic<bool> descriptors_closed_{false};
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> last_closes_{false};
   std::uint32_t generation_ = 0;
+};
+
+// One call or job that uses a file: while it lives, close() waits.
+class FileUse {
+ public:
+  FileUse() = default;
+  // Empty where there is no file, or a closed one.
+  explicit FileUse(std::shared_ptr<OpenFile> file) {
+    if (file && file->begin()) file_ = std::move(file);
+  }
+  ~FileUse() { reset(); }
+  FileUse(FileUse&&) noexcept = default;
+  FileUse& operator=(FileUse&& other) noexcept {
+    if (this != &other) {
+      reset();
+      file_ = std::move(other.file_);
+    }
+    return *this;
+  }
+
+  explicit operator bool() const { return file_ != nullptr; }
+  OpenFile* get() const { return file_.get(); }
+  OpenFile& operator*() const { return *file_; }
+  OpenFile* operator->() const { return file_.get(); }
+  void reset() {
+    if (const auto file = std::exchange(file_, nullptr)) file->end();
+  }
+
+ private:
+  std::shared_ptr<OpenFile> file_;
 };
 
 }  // namespace straightway

@@ -238,6 +238,45 @@ TEST_F(Descriptors, B7_ATransferWithoutAnyDescriptorLeftWorks) {
   EXPECT_EQ(receipt->fallback_code, EMFILE);
 }
 
+TEST_F(Descriptors, E3_ALackThatPassesIsForgotten) {
+  for (const int code : {EMFILE, ENFILE, ENOMEM, EINVAL}) {
+    refuse_direct(code);
+    const auto file = open();
+    const auto memory = aligned(mib);
+    EXPECT_EQ(file.read_into(memory, bypass())->fallback_code, code);
+    kernel.on_open = nullptr;
+    const auto receipt = file.read_into(memory, bypass());
+    ASSERT_TRUE(receipt);
+    const auto direct_bytes = receipt->routes[index(Route::direct_host)].bytes;
+    EXPECT_EQ(direct_bytes, code == EINVAL ? 0U : mib) << code;
+  }
+}
+
+TEST_F(Descriptors, H_AForkWhileAThreadOpensWithODirectLeavesTheChildFree) {
+  std::atomic<bool> inside{false};
+  std::atomic<bool> go_on{false};
+  kernel.on_open = [&](const std::string&, int flags) -> std::optional<int> {
+    if ((flags & O_DIRECT) == 0) return std::nullopt;
+    inside = true;
+    while (!go_on.load()) std::this_thread::yield();
+    return std::nullopt;
+  };
+  const auto file = open();
+  const auto memory = aligned(mib);
+  std::thread other([&] { EXPECT_TRUE(file.read_into(memory, bypass())); });
+  while (!inside.load()) std::this_thread::yield();
+  EXPECT_EQ(tests::in_child([&] {
+              ::alarm(60);  // it would wait for a thread that is not there
+              go_on = true;
+              std::vector<char> own(2 * mib);
+              return file.read_into({own.data(), own.size()}, bypass()) ? 0 : 1;
+            }),
+            0);
+  go_on = true;
+  other.join();
+  EXPECT_TRUE(holds(memory));
+}
+
 // Files on one descriptor, closed in both orders while others open and close.
 TEST_F(Descriptors, B10_TwoFilesOnOneDescriptorCloseIndependently) {
   std::atomic<bool> stop{false};

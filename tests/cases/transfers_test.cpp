@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <filesystem>
+#include <future>
 #include <thread>
 
 #include "tests/cases/bad_kernel.hpp"
@@ -239,6 +241,47 @@ class Gate {
   int waiting_ = 0;
   bool open_ = false;
 };
+
+std::ptrdiff_t threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST_F(Transfers, ManySyncedWritesWaitOnOneThread) {
+  Gate gate;
+  kernel.on_sync = [&]() -> std::optional<int> {
+    gate.pass();
+    return std::nullopt;
+  };
+  auto file = std::move(File::open(folder.path("out"), "w", {}, context)).value();
+  CallOptions options;
+  ASSERT_TRUE(file.write_from(memory_of(bytes), options));
+  const auto before = threads();
+  options.sync = Sync::full;
+  std::vector<Job> jobs;
+  for (int i = 0; i < 12; ++i) {
+    jobs.push_back(std::move(file.submit_write(memory_of(bytes), options)).value());
+  }
+  gate.wait_for(1);
+  ASSERT_TRUE(file.write_from(memory_of(bytes)));  // and the others are not held up
+  EXPECT_LE(threads(), before + 1);
+  EXPECT_FALSE(jobs.front().done());
+  context.reset();
+  gate.open();
+  EXPECT_TRUE(file.close());  // waits for all of them
+  for (const auto& job : jobs) EXPECT_TRUE(job.done() && job.result());
+}
+
+TEST_F(Transfers, ACallbackOfASyncedWriteMustNotWait) {
+  auto file = std::move(File::open(folder.path("out"), "w", {}, context)).value();
+  CallOptions options;
+  options.sync = Sync::data;
+  std::promise<bool> refused;
+  file.submit_write(memory_of(bytes), options).value().on_done([&] {
+    const auto nested = file.write_from(memory_of(bytes), options);
+    refused.set_value(!nested && nested.error().kind == ErrorKind::invalid_argument);
+  });
+  EXPECT_TRUE(refused.get_future().get());
+}
 
 TEST_F(Transfers, C7_NothingReturnsBeforeAllPartsAreIn) {
   Gate gate;

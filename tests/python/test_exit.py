@@ -110,3 +110,25 @@ except KeyboardInterrupt:
 """
     child = run_child("-c", START + code, str(big))
     assert (child.returncode, child.stderr) == (77, "")
+
+
+def test_ctrl_c_ends_read_many_between_batches(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.write_bytes(b"x" * 1000)
+    code = """
+import signal
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+targets = [bytearray(1000) for _ in range(6000)]
+def requests():
+    for array in targets:
+        yield (path, 0, None, array)
+    signal.setitimer(signal.ITIMER_REAL, 0.03)
+try:
+    sw.read_many(requests())
+except KeyboardInterrupt:
+    for array in targets:
+        array.append(1)  # refused while anything is in flight
+    sys.exit(77 if targets[-1][0] == 0 else 1)
+"""
+    child = run_child("-c", START + code, str(small))
+    assert (child.returncode, child.stderr) == (77, "")
