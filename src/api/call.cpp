@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <new>
@@ -196,22 +197,53 @@ bool may_hit_size_limit(const CallRange& range, Direction direction) {
          range.offset + range.size_bytes > limit.rlim_cur;
 }
 
-// Whether the caller's own thread does it: small, into host memory, nobody watches.
+// Whether the caller's own thread does it: small, nobody watches, and of device memory all through
+// the page cache.
 bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
-  return !may_hit_size_limit(range, plan.request.direction) &&
-         plan.request.memory.space == SpaceKind::host &&
-         range.size_bytes <= drive::inline_limit_bytes && !options.on_progress && !options.deadline;
+  if (range.size_bytes > drive::inline_limit_bytes || options.on_progress || options.deadline ||
+      may_hit_size_limit(range, plan.request.direction)) {
+    return false;
+  }
+  if (plan.request.memory.space == SpaceKind::host) return true;
+  return std::all_of(plan.runs.begin(), plan.runs.begin() + plan.run_count,
+                     [](const Run& run) { return run.route == Route::staged && !run.direct_io; });
 }
 
-Result<Receipt> finish_inline(const CallRange& range, const Plan& plan, const CallOptions& options,
-                              std::uint64_t queued_ns) {
+// Moves the plan's bytes on this thread. Empty: all desks of the device are taken.
+std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
+                                        const transport::FileRef& ref, const CallOptions& options,
+                                        Receipt& receipt) {
+  const auto outcome = [](std::optional<Error> error) -> Result<void> {
+    if (error) return std::move(*error);
+    return {};
+  };
+  const auto& memory = plan.request.memory;
+  if (memory.space == SpaceKind::host) {
+    return outcome(drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
+                                          may_fall_back(plan), receipt));
+  }
+  auto desk = engine.take_desk(memory.device);
+  if (!desk || !*desk) return {};  // the pump's way says what is wrong
+  const auto stream =
+      options.stream ? std::optional<void*>(options.stream->handle) : std::optional<void*>();
+  auto error = drive::transfer_inline_device(engine.syscalls(), plan, ref, plan.file->path, **desk,
+                                             stream, receipt);
+  if (error && error->origin == ErrorOrigin::cuda) desk->reset();
+  engine.give_desk(memory.device, std::move(*desk));
+  return outcome(std::move(error));
+}
+
+std::optional<Result<Receipt>> finish_inline(const CallRange& range, const Plan& plan,
+                                             const CallOptions& options, std::uint64_t queued_ns) {
   auto receipt = begin_receipt(plan, queued_ns);
   count_refused_direct(receipt, plan, *range.file);
   auto& engine = *range.file->engine;
   const auto ref = range.file->ref(uses_direct(plan));
   receipt.times.started_ns = queued_ns;
-  auto error = drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
-                                      may_fall_back(plan), receipt);
+  const auto moved = move_inline(engine, plan, ref, options, receipt);
+  if (!moved) return {};
+  std::optional<Error> error;
+  if (!*moved) error = moved->error();
   if (!error && options.sync != Sync::none && plan.request.direction == Direction::write) {
     auto synced = sync_file(engine.syscalls(), *range.file, options.sync, ref.fd);
     if (!synced) error = synced.error();
@@ -220,7 +252,7 @@ Result<Receipt> finish_inline(const CallRange& range, const Plan& plan, const Ca
   receipt.times.first_byte_ns = receipt.moved_bytes > 0 ? receipt.times.done_ns : 0;
   if (error) {
     engine.record_error(plan.request.direction);
-    return std::move(*error);
+    return Result<Receipt>(std::move(*error));
   }
   if (plan.request.direction == Direction::read && receipt.moved_bytes < receipt.wanted_bytes) {
     receipt.ended_early = true;
@@ -230,7 +262,9 @@ Result<Receipt> finish_inline(const CallRange& range, const Plan& plan, const Ca
     }
   }
   engine.record(receipt);
-  if (!options.exact && plan.settings->evidence.value == Demand::any) return receipt;
+  if (!options.exact && plan.settings->evidence.value == Demand::any) {
+    return Result<Receipt>(std::move(receipt));
+  }
   return judge_receipt(std::move(receipt), options);
 }
 

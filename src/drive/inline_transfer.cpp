@@ -17,6 +17,7 @@ struct Move {
   const std::string& path;
   bool may_fall_back;
   Receipt& receipt;
+  std::uint64_t address;  // of the request's first byte, in host memory
   bool ended = false;
 
   // Moves one run; an error stops the transfer.
@@ -32,8 +33,7 @@ std::optional<Error> Move::run(const Run& planned) {
   std::uint32_t attempts = 0;
   bool counted = false;  // as a segment of its route
   while (left.size_bytes > 0 && !ended) {
-    auto* memory = reinterpret_cast<void*>(plan.request.memory.address +
-                                           (left.offset - plan.request.file.offset));
+    auto* memory = reinterpret_cast<void*>(address + (left.offset - plan.request.file.offset));
     const int fd = direct_io ? file.direct_fd : file.fd;
     const auto result = direction == Direction::read
                             ? syscalls.pread(fd, memory, left.size_bytes, left.offset)
@@ -94,16 +94,14 @@ std::optional<Error> Move::run(const Run& planned) {
   return {};
 }
 
-}  // namespace
-
-std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
-                                     const transport::FileRef& file, const std::string& path,
-                                     bool may_fall_back, Receipt& receipt) {
-  Move move{syscalls, plan, file, path, may_fall_back, receipt};
+// Moves the runs between the file and host memory at this address.
+std::optional<Error> move_runs(Move move) {
   std::optional<Error> error;
+  const auto& plan = move.plan;
   for (std::uint8_t i = 0; i < plan.run_count && !error && !move.ended; ++i) {
     error = move.run(plan.runs[i]);
   }
+  auto& receipt = move.receipt;
   receipt.wanted_bytes = plan.request.file.size_bytes;
   receipt.moved_bytes = 0;
   for (const auto route : all_routes) {
@@ -112,6 +110,39 @@ std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& p
     share.evidence = own_evidence(route, plan.request.direction, share.bytes, -1);
   }
   receipt.threads = 1;
+  return error;
+}
+
+}  // namespace
+
+std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
+                                     const transport::FileRef& file, const std::string& path,
+                                     bool may_fall_back, Receipt& receipt) {
+  return move_runs(
+      {syscalls, plan, file, path, may_fall_back, receipt, plan.request.memory.address});
+}
+
+std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const Plan& plan,
+                                            const transport::FileRef& file, const std::string& path,
+                                            memory::Desk& desk, std::optional<void*> stream,
+                                            Receipt& receipt) {
+  const auto& request = plan.request;
+  const auto copy = [&](std::uint64_t size_bytes) -> std::optional<Error> {
+    if (size_bytes == 0) return {};
+    auto copied = desk.copy(request.direction, request.memory.address, size_bytes, stream);
+    if (copied) return {};
+    auto error = copied.error();
+    error.path = path;
+    error.offset = request.file.offset;
+    return error;
+  };
+  if (request.direction == Direction::write) {
+    if (auto error = copy(request.file.size_bytes)) return error;
+  }
+  auto error = move_runs(
+      {syscalls, plan, file, path, true, receipt, reinterpret_cast<std::uint64_t>(desk.data())});
+  if (!error && request.direction == Direction::read) error = copy(receipt.moved_bytes);
+  receipt.pinned_bytes = desk.size_bytes();
   return error;
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// A small transfer to or from host memory on the caller's own thread: no hand-off, no allocation.
+// A small transfer on the caller's own thread: no hand-off, no allocation.
 
 #include <optional>
 #include <string>
 
+#include "memory/space.hpp"
 #include "os/syscalls.hpp"
 #include "straightway/plan.hpp"
 #include "straightway/receipt.hpp"
@@ -15,9 +16,17 @@ namespace straightway::drive {
 // Up to this size a hand-off to the pump costs more than it gains.
 inline constexpr std::uint64_t inline_limit_bytes = std::uint64_t{256} << 10;
 
-// Moves the plan's runs, or what there is of them, and writes what moved into the receipt.
+// Moves the plan's runs, or what there is of them, to or from host memory, and writes what moved
+// into the receipt.
 std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
                                      const transport::FileRef& file, const std::string& path,
                                      bool may_fall_back, Receipt& receipt);
+
+// The same to or from device memory, by way of the desk, which holds the whole request. The copy is
+// ordered in the user's stream.
+std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const Plan& plan,
+                                            const transport::FileRef& file, const std::string& path,
+                                            memory::Desk& desk, std::optional<void*> stream,
+                                            Receipt& receipt);
 
 }  // namespace straightway::drive

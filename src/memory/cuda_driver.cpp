@@ -63,6 +63,10 @@ Result<Driver> load_driver() {
 #undef STRAIGHTWAY_ENTRY
   };
   if (auto filled = library->fill(table); !filled) return filled.error();
+#define STRAIGHTWAY_FIND(member, symbol, ...) \
+  driver.member = reinterpret_cast<decltype(driver.member)>(library->find(#symbol));
+  STRAIGHTWAY_CUDA_NEWER_FUNCTIONS(STRAIGHTWAY_FIND)
+#undef STRAIGHTWAY_FIND
   driver.simulated = library->find("straightway_fake_cuda") != nullptr;
   return driver;
 }

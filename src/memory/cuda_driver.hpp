@@ -26,6 +26,7 @@
     Status(unsigned, PointerAttribute*, void**, DevicePointer))                                    \
   X(host_register, cuMemHostRegister_v2, Status(void*, std::size_t, unsigned))                     \
   X(host_unregister, cuMemHostUnregister, Status(void*))                                           \
+  X(host_device_pointer, cuMemHostGetDevicePointer_v2, Status(DevicePointer*, void*, unsigned))    \
   X(copy_to_device, cuMemcpyHtoDAsync_v2, Status(DevicePointer, const void*, std::size_t, Stream)) \
   X(copy_to_host, cuMemcpyDtoHAsync_v2, Status(void*, DevicePointer, std::size_t, Stream))         \
   X(stream_create, cuStreamCreate, Status(Stream*, unsigned))                                      \
@@ -41,11 +42,16 @@
   X(event_query, cuEventQuery, Status(Event))                                                      \
   X(event_synchronize, cuEventSynchronize, Status(Event))
 
+// Those that an older driver lacks: null there.
+#define STRAIGHTWAY_CUDA_NEWER_FUNCTIONS(X) \
+  X(stream_write_value, cuStreamWriteValue32_v2, Status(Stream, DevicePointer, unsigned, unsigned))
+
 namespace straightway::memory::cuda {
 
 struct Driver {
 #define STRAIGHTWAY_MEMBER(member, symbol, ...) std::add_pointer_t<__VA_ARGS__> member = nullptr;
   STRAIGHTWAY_CUDA_FUNCTIONS(STRAIGHTWAY_MEMBER)
+  STRAIGHTWAY_CUDA_NEWER_FUNCTIONS(STRAIGHTWAY_MEMBER)
 #undef STRAIGHTWAY_MEMBER
   bool simulated = false;  // the library exports straightway_fake_cuda
 };

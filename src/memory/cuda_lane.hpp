@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "memory/cuda_devices.hpp"
+#include "memory/cuda_flag.hpp"
 #include "memory/space.hpp"
 
 namespace straightway::memory::cuda {
@@ -33,6 +34,8 @@ class CopyLane final : public Lane {
   Status issue(Direction direction, std::uint64_t device_address, void* host,
                std::size_t size_bytes);
   Status mark();
+  Status look();
+  Status look_at_events();
   Error fail(Status status, std::string attempted);
   std::string name() const { return "cuda:" + std::to_string(device_); }
 
@@ -42,7 +45,10 @@ class CopyLane final : public Lane {
   Stream stream_ = nullptr;
   std::uint64_t issued_ = 0;
   std::uint64_t done_ = 0;
-  std::deque<Marker> running_;
+  std::unique_ptr<Pinned> page_;  // of the flag
+  Flag flag_;                     // the last ticket that is done
+  std::uint32_t looks_ = 0;       // in vain, one after another
+  std::deque<Marker> running_;    // where the flag is not usable
   std::vector<Event> spare_;
   std::optional<Error> error_;
 };

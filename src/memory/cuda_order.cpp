@@ -30,13 +30,13 @@ Status record(const Driver& driver, Stream stream, Event& event) {
 }
 
 // First whether the stream is capturing: any other question would end the capture.
-Status record_in_context(const Driver& driver, Context context, Stream stream,
-                         CaptureStatus& capture, Event& event) {
-  const Scope scope(driver, context);
+Status call_in_context(const Driver& driver, const UserStream& user, CaptureStatus& capture,
+                       const std::function<Status(const UserStream&)>& calls) {
+  const Scope scope(driver, user.context);
   Status status = scope.status();
-  if (status == success) status = driver.stream_is_capturing(stream, &capture);
+  if (status == success) status = driver.stream_is_capturing(user.stream, &capture);
   if (status != success || capture != capture_none) return status;
-  return record(driver, stream, event);
+  return calls(user);
 }
 
 class EventMark final : public Mark {
@@ -87,13 +87,13 @@ Error capturing(int device, std::string why, std::string advice) {
 
 }  // namespace
 
-Result<std::unique_ptr<Mark>> mark_stream(const std::shared_ptr<Devices>& shared, int device,
-                                          std::optional<void*> stream) {
-  Devices& devices = *shared;
-  if (auto parent = devices.check_fork("wait for a stream"); !parent) return parent.error();
+Result<UserStream> on_user_stream(Devices& devices, int device, std::optional<void*> stream,
+                                  const char* attempted,
+                                  const std::function<Status(const UserStream&)>& calls) {
+  if (auto parent = devices.check_fork(attempted); !parent) return parent.error();
   const Driver& driver = devices.driver();
-  Stream handle = static_cast<Stream>(stream.value_or(nullptr));
-  if (handle == nullptr) handle = legacy_stream;
+  UserStream user{nullptr, static_cast<Stream>(stream.value_or(nullptr))};
+  if (user.stream == nullptr) user.stream = legacy_stream;
   Context callers = nullptr;
   Device callers_device = -1;
   if (driver.context_current(&callers) == success && callers != nullptr &&
@@ -102,15 +102,13 @@ Result<std::unique_ptr<Mark>> mark_stream(const std::shared_ptr<Devices>& shared
   }
   CaptureStatus capture = capture_none;
   Status implicit = success;
-  Context context = nullptr;
-  Event event = nullptr;
-  auto marked = devices.in_context(device, "wait for the user's stream", [&](Context primary) {
-    context = context_of(driver, handle, callers, callers_device, device, primary);
-    const Status status = record_in_context(driver, context, handle, capture, event);
+  auto called = devices.in_context(device, attempted, [&](Context primary) {
+    user.context = context_of(driver, user.stream, callers, callers_device, device, primary);
+    const Status status = call_in_context(driver, user, capture, calls);
     implicit = status;
     return status == stream_capture_implicit ? success : status;
   });
-  if (!marked) return marked.error();
+  if (!called) return called.error();
   if (implicit == stream_capture_implicit) {
     Error error =
         capturing(device, "a stream that synchronises with the default stream is capturing",
@@ -124,7 +122,18 @@ Result<std::unique_ptr<Mark>> mark_stream(const std::shared_ptr<Devices>& shared
     return capturing(device, "the stream is capturing a graph, and a transfer cannot be captured",
                      "transfer before or after the capture, or pass another stream");
   }
-  return std::unique_ptr<Mark>(std::make_unique<EventMark>(shared, context, event, device));
+  return user;
+}
+
+Result<std::unique_ptr<Mark>> mark_stream(const std::shared_ptr<Devices>& shared, int device,
+                                          std::optional<void*> stream) {
+  Event event = nullptr;
+  const auto record_event = [&](const UserStream& user) {
+    return record(shared->driver(), user.stream, event);
+  };
+  auto marked = on_user_stream(*shared, device, stream, "wait for the user's stream", record_event);
+  if (!marked) return marked.error();
+  return std::unique_ptr<Mark>(std::make_unique<EventMark>(shared, marked->context, event, device));
 }
 
 }  // namespace straightway::memory::cuda

@@ -1,14 +1,23 @@
 #include "memory/cuda_pinned.hpp"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace straightway::memory::cuda {
 namespace {
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+constexpr std::size_t least_share_bytes = std::size_t{4} << 20;  // worth a thread
 
 Error cannot_pin(std::size_t size_bytes, ErrorKind kind, int code, std::string why,
                  std::string advice) {
@@ -22,10 +31,34 @@ Error cannot_pin(std::size_t size_bytes, ErrorKind kind, int code, std::string w
                .advice = std::move(advice)};
 }
 
+// Clearing pages is most of what pinning costs (measured: 17 of 19 ms for 64 MiB), so several
+// threads share it. What fails here happens in the registration, which tells.
+void populate(std::byte* data, std::size_t size_bytes, std::uint32_t threads) {
+  const auto count = std::min<std::size_t>(threads, size_bytes / least_share_bytes);
+  if (count < 2) return;
+  const auto share = (size_bytes / count + huge_page_bytes - 1) & ~(huge_page_bytes - 1);
+  const auto fill = [=](std::size_t begin) {
+    madvise(data + begin, std::min(share, size_bytes - begin), MADV_POPULATE_WRITE);
+  };
+  std::vector<std::jthread> helping;
+  helping.reserve(count);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's handlers run on its own threads
+  try {
+    for (auto begin = share; begin < size_bytes; begin += share) helping.emplace_back(fill, begin);
+  } catch (const std::system_error&) {  // no more threads: the registration does the rest
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  fill(0);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Pinned>> RegisteredMemory::make(std::shared_ptr<Devices> devices, int device,
-                                                       std::size_t size_bytes) {
+                                                       std::size_t size_bytes,
+                                                       std::uint32_t threads) {
   if (auto parent = devices->check_fork("pin host memory"); !parent) return parent.error();
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   if (size_bytes == 0 || size_bytes > std::numeric_limits<std::ptrdiff_t>::max() - page) {
@@ -41,6 +74,7 @@ Result<std::unique_ptr<Pinned>> RegisteredMemory::make(std::shared_ptr<Devices> 
   // Advice only: huge pages register faster, and a forked child must not share DMA targets.
   madvise(data, whole, MADV_HUGEPAGE);
   madvise(data, whole, MADV_DONTFORK);
+  populate(static_cast<std::byte*>(data), whole, threads);
   std::unique_ptr<RegisteredMemory> memory(
       new RegisteredMemory(devices, static_cast<std::byte*>(data), whole));
   auto registered = devices->in_context(device, "pin host memory", [&](Context) {

@@ -11,7 +11,7 @@ namespace straightway::memory::cuda {
 class RegisteredMemory final : public Pinned {
  public:
   static Result<std::unique_ptr<Pinned>> make(std::shared_ptr<Devices> devices, int device,
-                                              std::size_t size_bytes);
+                                              std::size_t size_bytes, std::uint32_t threads = 1);
   ~RegisteredMemory() override;
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;

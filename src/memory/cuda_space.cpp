@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "memory/cuda_desk.hpp"
 #include "memory/cuda_lane.hpp"
 #include "memory/cuda_order.hpp"
 #include "memory/cuda_pinned.hpp"
@@ -22,12 +23,17 @@ class CudaSpace final : public Space {
     return cuda::find_pointer(*devices_, reinterpret_cast<std::uintptr_t>(address), size_bytes);
   }
 
-  Result<std::unique_ptr<Pinned>> pin(std::int32_t device, std::size_t size_bytes) override {
-    return cuda::RegisteredMemory::make(devices_, device, size_bytes);
+  Result<std::unique_ptr<Pinned>> pin(std::int32_t device, std::size_t size_bytes,
+                                      std::uint32_t threads) override {
+    return cuda::RegisteredMemory::make(devices_, device, size_bytes, threads);
   }
 
   Result<std::unique_ptr<Lane>> open_lane(std::int32_t device) override {
     return cuda::CopyLane::open(devices_, device);
+  }
+
+  Result<std::unique_ptr<Desk>> open_desk(std::int32_t device, std::size_t size_bytes) override {
+    return cuda::CopyDesk::open(devices_, device, size_bytes);
   }
 
   Result<std::unique_ptr<Mark>> mark_stream(std::int32_t device,

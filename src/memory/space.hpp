@@ -36,6 +36,20 @@ class Lane {
   virtual Result<std::uint64_t> poll() = 0;
 };
 
+// Pinned bytes for small transfers, each on its caller's own thread from one end to the other.
+// Belongs to one thread at a time.
+class Desk {
+ public:
+  virtual ~Desk() = default;
+  virtual std::byte* data() const = 0;  // page aligned
+  virtual std::size_t size_bytes() const = 0;
+  // Copies between the first bytes of data() and device memory, ordered in the user's stream
+  // (nullopt: the legacy default stream of the device) as one of its own copies, and returns when
+  // it is done, whatever the outcome. A capturing stream is an error, and no capture is disturbed.
+  virtual Result<void> copy(Direction direction, std::uint64_t device_address,
+                            std::size_t size_bytes, std::optional<void*> stream) = 0;
+};
+
 // A point in a user's stream. Any thread may ask, one at a time.
 class Mark {
  public:
@@ -54,8 +68,11 @@ class Space {
   // where it is, but not usable: freed, too small for size_bytes, of a lost device.
   virtual Result<std::optional<MemoryRange>> find(const void* address,
                                                   std::uint64_t size_bytes) const = 0;
-  virtual Result<std::unique_ptr<Pinned>> pin(std::int32_t device, std::size_t size_bytes) = 0;
+  // threads: that may work on it, beside the caller's, for as long as the call takes.
+  virtual Result<std::unique_ptr<Pinned>> pin(std::int32_t device, std::size_t size_bytes,
+                                              std::uint32_t threads = 1) = 0;
   virtual Result<std::unique_ptr<Lane>> open_lane(std::int32_t device) = 0;
+  virtual Result<std::unique_ptr<Desk>> open_desk(std::int32_t device, std::size_t size_bytes) = 0;
   // The work queued on the user's stream up to now (nullopt: the legacy default stream of the
   // device). Called on the user's own thread. A capturing stream is an error, and no capture is
   // disturbed.

@@ -13,11 +13,12 @@ namespace straightway::os {
 namespace {
 
 constexpr std::string_view library = "/libcufile.so.0";
-constexpr std::size_t library_limit_bytes = 64 << 20;
+// Where the dynamic symbols lie, near the start; all of it would be megabytes.
+constexpr std::size_t symbols_limit_bytes = 256 << 10;
 
-// Ours carries its namespace in its symbols.
+// Ours exports a symbol with our name.
 bool is_vendors(const std::string& path) {
-  const auto bytes = read_text(path, library_limit_bytes);
+  const auto bytes = read_text(path, symbols_limit_bytes);
   return bytes &&
          bytes->starts_with(
              "\x7f"

@@ -47,7 +47,8 @@ void add_with_edges(Plan& plan, const FileRange& range, const Run& middle, Run e
 }
 
 Run staged_run(const Plan& plan, Reason reason, const FileRange& range) {
-  const std::uint64_t ring_bytes = std::bit_floor(settings_of(plan).pinned_bytes.value);
+  // A page of the pinned bytes is not the ring's.
+  const std::uint64_t ring_bytes = std::bit_floor(settings_of(plan).pinned_bytes.value - 1);
   const std::uint64_t piece_bytes =
       std::clamp<std::uint64_t>(ring_bytes, smallest_piece_bytes, staged_segment_bytes);
   return {Route::staged, reason, range, piece_bytes};

@@ -1,38 +1,103 @@
 #include "transport/staged.hpp"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <system_error>
+
+#include "transport/signals_blocked.hpp"
 
 namespace straightway::transport {
 namespace {
 
 // Two copies keep the engine busy; three measured no better, one 6 % worse.
-constexpr std::uint64_t copies_in_flight_limit = 2;
-constexpr std::uint64_t run_limit_bytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t poll_interval_ns = 50'000;
+constexpr std::size_t copies_in_flight_limit = 2;
+constexpr std::uint64_t read_run_limit_bytes = std::uint64_t{16} << 20;
+// Shorter, so that the file is written while the next run comes.
+constexpr std::uint64_t write_run_limit_bytes = std::uint64_t{4} << 20;
+constexpr std::uint32_t depth = 4096;
+// Pieces for each copier: one that it fills, and those that wait for a copy or are being copied.
+constexpr std::uint64_t pieces_per_copier = 3;
+constexpr std::uint64_t largest_first_window_bytes = std::uint64_t{32} << 20;
+// A copier that must wait looks again after this; a run of 16 MiB takes 290 us on a fast link.
+constexpr auto nap = std::chrono::microseconds(50);
+constexpr unsigned long timer_slack_ns = 10'000;
+// Who napped so often in a row is one too many for the link.
+constexpr int naps_before_parking = 3;
+// Ten fill a fast link from large folios (measured), more are needed for 4 KiB pages.
+constexpr std::uint32_t first_copiers = 10;
+constexpr std::uint32_t starved_before_one_more = 16;
+constexpr int looks_before_nap = 20;  // of about 1 us each, by the one who watches the copies
+
+std::uint64_t first_window(std::uint64_t ring_bytes, std::uint32_t copiers) {
+  return std::min(
+      {ring_bytes, largest_first_window_bytes, copiers * pieces_per_copier * staged_piece_bytes});
+}
+
+// About 1 us.
+void pause_briefly() {
+  for (int i = 0; i < 30; ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+}
+
+// The lock is held for a microsecond or less; sleeping for it would take fifty.
+void lock_soon(std::unique_lock<std::mutex>& lock) {
+  for (int i = 0; i < 20; ++i) {
+    if (lock.try_lock()) return;
+    pause_briefly();
+  }
+  lock.lock();
+}
+
+// ring: where the offset 0 of the load's part of the ring would lie.
+void move(Transport& host, Load& load, std::byte* ring) {
+  for (std::size_t i = 0; i < load.segments.size(); ++i) {
+    const auto inner = load.host_segment(i, ring);
+    Completion completion;
+    host.submit({&inner, 1});
+    host.reap({&completion, 1});
+    load.host_done(i, completion);
+  }
+}
 
 }  // namespace
 
-Staged::Staged(std::unique_ptr<Transport> host, std::unique_ptr<memory::Pinned> pinned,
-               std::unique_ptr<memory::Lane> lane)
-    : host_(std::move(host)),
+Staged::Staged(Make make, std::uint32_t copiers, std::unique_ptr<memory::Pinned> pinned,
+               std::unique_ptr<memory::Lane> lane, Wake& wake, Grow grow)
+    : make_(std::move(make)),
+      wake_(wake),
+      prototype_(make_()),
       pinned_(std::move(pinned)),
       lane_(std::move(lane)),
-      slots_(std::max<std::size_t>(1, pinned_->size_bytes() / staged_piece_bytes)) {
-  capabilities_ = host_->capabilities();
+      ring_(pinned_->size_bytes(), first_window(pinned_->size_bytes(), copiers)),
+      grow_(std::move(grow)),
+      copiers_wanted_(std::clamp(copiers, 1U, first_copiers)) {
+  capabilities_ = prototype_->capabilities();
   capabilities_.name = "staged";
   capabilities_.space = SpaceKind::cuda;
-  capabilities_.largest_segment_bytes = std::min(staged_piece_bytes, pinned_->size_bytes());
-  capabilities_.depth = static_cast<std::uint32_t>(slots_.size());
+  capabilities_.largest_segment_bytes = pinned_->size_bytes();
+  capabilities_.depth = depth;
   capabilities_.takes_envelopes = true;
+  capabilities_.threads = std::max(copiers, 1U);
   capabilities_.pinned_bytes = pinned_->size_bytes();
-  capabilities_.poll_interval_ns = poll_interval_ns;
+  copiers_.reserve(capabilities_.threads);
 }
 
 Staged::~Staged() {
   std::array<Completion, 16> dropped;
-  while (oldest_ < next_ || !done_.empty()) reap(dropped);
+  while (accepted_ > 0) {
+    if (reap(dropped) == 0) wake_.wait(1'000'000);
+  }
+  for (auto& copier : copiers_) copier.request_stop();
+  copiers_.clear();  // joins
   // The lane waits for its copies, then the ring is unpinned.
   lane_.reset();
 }
@@ -41,174 +106,360 @@ Result<Attachment> Staged::attach(const MemoryRange& memory) {
   return Attachment{nullptr, memory.address, memory.address};
 }
 
-std::byte* Staged::slot_memory(std::uint64_t position) const {
-  return pinned_->data() + (position % slots_.size()) * staged_piece_bytes;
-}
-
+// Takes what fills the ring twice: one turn in the ring, one waiting, so that no copier runs dry.
 std::size_t Staged::submit(std::span<const Segment> segments) {
   std::size_t count = 0;
-  while (count < segments.size() && next_ - oldest_ < slots_.size()) {
-    auto& taken = slot(next_++);
-    taken = {};
-    taken.segment = segments[count++];
-    taken.completion.cookie = taken.segment.cookie;
-    taken.payload_at = taken.segment.file_offset - taken.segment.envelope_offset;
-    taken.state =
-        taken.segment.direction == Direction::read ? State::host_waits : State::copy_waits;
+  Lock lock(mutex_, std::defer_lock);
+  lock_soon(lock);
+  while (count < segments.size() && accepted_ < depth &&
+         (queue_.empty() || queue_bytes_ < ring_.size_bytes())) {
+    const auto& segment = segments[count++];
+    ++accepted_;
+    if (segment.envelope_bytes > ring_.size_bytes()) {
+      done_.push_back({.cookie = segment.cookie, .result = -EINVAL, .error = nullptr});
+      continue;
+    }
+    queue_bytes_ += segment.envelope_bytes;
+    queue_.push_back(segment);
   }
-  give_to_host();
-  send_copies();
+  if (!queue_.empty()) start_copiers();
   return count;
 }
 
 std::size_t Staged::reap(std::span<Completion> completions) {
-  take_from_host();
-  take_finished_copies();
-  send_copies();
-  give_to_host();
-  while (oldest_ < next_ && slot(oldest_).state == State::finished) {
-    slot(oldest_++).state = State::free;
-  }
+  Lock lock(mutex_, std::defer_lock);
+  lock_soon(lock);
+  told_ = false;
+  capabilities_.pinned_bytes = ring_.size_bytes();
+  if (copiers_.empty() && accepted_ > 0) work_once(lock, *prototype_);
   const auto count = std::min(completions.size(), done_.size());
   std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
   done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (done_.empty()) done_bytes_ = 0;
+  accepted_ -= static_cast<std::uint32_t>(count);
   return count;
 }
 
-// The host transport sees the ring: envelopes, at the slots' addresses, with positions as cookies.
-void Staged::give_to_host() {
-  for (auto position = oldest_; position < next_; ++position) {
-    auto& waiting = slot(position);
-    if (waiting.state != State::host_waits) continue;
-    Segment inner = waiting.segment;
-    inner.cookie = position;
-    inner.address = reinterpret_cast<std::uint64_t>(slot_memory(position));
-    inner.file_offset = inner.envelope_offset;
-    inner.size_bytes = inner.envelope_bytes;
-    if (host_->submit({&inner, 1}) == 0) return;
-    waiting.state = State::host_moves;
-  }
-}
-
-void Staged::take_from_host() {
-  std::array<Completion, 32> completions;
-  std::size_t count = 0;
-  do {
-    count = host_->reap(completions);
-    for (std::size_t i = 0; i < count; ++i) {
-      host_done(slot(completions[i].cookie), completions[i]);
+// One for each piece that waits and that nobody is about to look for, up to the budget. A machine
+// that refuses more threads gets the work done by those that there are; with none, reap() does it.
+void Staged::start_copiers() {
+  const auto pieces = (queue_bytes_ + staged_piece_bytes - 1) / staged_piece_bytes;
+  const auto ready = copiers_.size() - idle_ - parked_ - busy_;
+  if (pieces <= ready) return;
+  auto missing = pieces - ready;
+  missing -= call_copiers(missing);
+  const SignalsBlocked blocked;
+  for (; missing > 0 && copiers_.size() < copiers_wanted_; --missing) {
+    try {
+      copiers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    } catch (const std::system_error&) {
+      if (!copiers_.empty()) copiers_wanted_ = static_cast<std::uint32_t>(copiers_.size());
+      capabilities_.poll_interval_ns = copiers_.empty() ? 50'000 : 0;
+      return;
     }
-  } while (count == completions.size());
+  }
+  if (missing > 0 && parked_ > 0 && tickets_.empty()) link_starves_.notify_one();
+  capabilities_.poll_interval_ns = 0;
 }
 
-// What the host moved of the envelope, as bytes of the payload.
-void Staged::host_done(Slot& done, const Completion& completion) {
-  done.completion.disk_bytes = completion.disk_bytes;
-  done.completion.error = completion.error;
-  const auto moved = completion.result;
-  if (moved < 0) {
-    done.completion.result = moved;
-    return finish(done);
-  }
-  const auto past_head =
-      std::max<std::int64_t>(moved - static_cast<std::int64_t>(done.payload_at), 0);
-  done.completion.result =
-      std::min<std::int64_t>(past_head, static_cast<std::int64_t>(done.segment.size_bytes));
-  if (done.segment.direction == Direction::write || done.completion.result == 0) {
-    return finish(done);
-  }
-  done.state = State::copy_waits;
+std::size_t Staged::call_copiers(std::size_t count) {
+  const auto called = std::min<std::size_t>(count, idle_);
+  idle_ -= static_cast<std::uint32_t>(called);
+  called_ += static_cast<std::uint32_t>(called);
+  for (auto i = called; i > 0; --i) has_work_.notify_one();
+  return called;
 }
 
-void Staged::finish(Slot& done) {
-  done.state = State::finished;
-  done_.push_back(done.completion);
+void Staged::sleep(Lock& lock, const std::stop_token& stop) {
+  ++idle_;
+  has_work_.wait(lock, stop, [this] { return called_ > 0; });
+  --(called_ > 0 ? called_ : idle_);
+}
+
+void Staged::work(const std::stop_token& stop) {
+  ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
+  const auto host = make_();
+  Lock lock(mutex_);
+  int naps = 0;
+  while (!stop.stop_requested() || !queue_.empty() || !loads_.empty()) {
+    if (work_once(lock, *host)) {
+      naps = 0;
+    } else {
+      rest(lock, stop, naps);
+    }
+  }
+}
+
+// One load, or false where there is nothing to do now.
+bool Staged::work_once(Lock& lock, Transport& host) {
+  advance();
+  Load* load = next_load();
+  if (load != nullptr) {
+    if (!tickets_.empty() && !watched_) call_copiers(1);  // to watch them
+    auto* ring = memory(load->at) - load->at;
+    ++busy_;
+    lock.unlock();
+    move(host, *load, ring);
+    lock_soon(lock);
+    --busy_;
+    settle(*load);
+    count_starving();
+    advance();
+  }
+  if (should_tell()) {
+    told_ = true;
+    wake_.signal();
+  }
+  return load != nullptr || grow(lock);
+}
+
+// Whether it pinned more memory, which took its time.
+bool Staged::grow(Lock& lock) {
+  if (!no_room_ || !grow_) return false;
+  const auto pin = std::exchange(grow_, {});
+  lock.unlock();
+  auto more = pin();
+  lock_soon(lock);
+  if (!more) return false;  // what there is has to do
+  more_pinned_ = std::move(*more);
+  ring_.grow(more_pinned_->size_bytes());
+  ring_.widen();
+  return true;
+}
+
+std::byte* Staged::memory(std::uint64_t at) const {
+  return at < pinned_->size_bytes() ? pinned_->data() + at
+                                    : more_pinned_->data() + (at - pinned_->size_bytes());
+}
+
+// One more copier where the link often waits for those that there are.
+void Staged::count_starving() {
+  take_finished_copies();
+  if (!tickets_.empty() || queue_.empty() || ++starved_ < starved_before_one_more) return;
+  starved_ = 0;
+  if (parked_ == 0) copiers_wanted_ = std::min(copiers_wanted_ + 1, capabilities_.threads);
+}
+
+// While copies are in flight and more waits for room, everybody naps, and who does so too often
+// parks until the link starves. Where nothing is left to claim, one watches the copies and the
+// others sleep.
+void Staged::rest(Lock& lock, const std::stop_token& stop, int& naps) {
+  if (tickets_.empty() || (watched_ && queue_.empty())) {
+    return sleep(lock, stop);
+  }
+  if (watched_ && ++naps > naps_before_parking) {
+    ++parked_;
+    link_starves_.wait(lock, stop, [this] { return tickets_.size() < copies_in_flight_limit; });
+    --parked_;
+    naps = 0;
+    return;
+  }
+  const bool watches = !std::exchange(watched_, true);
+  const auto before = tickets_.front();
+  for (int i = 0; watches && queue_.empty() && i < looks_before_nap; ++i) {
+    lock.unlock();
+    pause_briefly();
+    lock_soon(lock);
+    take_finished_copies();
+    if (tickets_.empty() || tickets_.front() != before) break;
+  }
+  if (!tickets_.empty() && tickets_.front() == before) {
+    lock.unlock();
+    std::this_thread::sleep_for(nap);
+    lock_soon(lock);
+  }
+  if (watches) watched_ = false;
+}
+
+void Staged::advance() {
+  take_finished_copies();
+  retire();
+  stage_writes();
+  send_copies();
+  retire();
+}
+
+// The pump is told when it can hand out as much as a quarter of the ring, or has to, since nothing
+// waits here any more.
+bool Staged::should_tell() const {
+  if (done_.empty() || told_) return false;
+  return queue_.size() < copiers_wanted_ || done_.size() >= depth / 4 ||
+         done_bytes_ >= ring_.size_bytes() / 4;
+}
+
+Load* Staged::next_load() {
+  if (Load* load = drainable()) {
+    load->state = Load::State::draining;
+    return load;
+  }
+  return claim();
+}
+
+// A file's page cache takes one writer at a time: more only wait for the same lock.
+Load* Staged::drainable() {
+  for (const auto& load : loads_) {
+    if (load->state != Load::State::drain_waits) continue;
+    const auto& segment = load->segments.front();
+    const bool alone =
+        segment.direct_io || std::none_of(loads_.begin(), loads_.end(), [&](const auto& other) {
+          return other->state == Load::State::draining && !other->segments.front().direct_io &&
+                 other->segments.front().file == segment.file;
+        });
+    if (alone) return load.get();
+  }
+  return nullptr;
+}
+
+// Bytes of the next load: the first segment, and those behind it that go the same way, up to a
+// piece; fewer where all copiers would not find work.
+std::uint64_t Staged::load_bytes() const {
+  const auto& first = queue_.front();
+  const auto share = queue_bytes_ / copiers_wanted_;
+  const auto limit = std::min({staged_piece_bytes, share, ring_.size_bytes()});
+  auto bytes = first.envelope_bytes;
+  if (first.direct_io) return bytes;
+  for (std::size_t i = 1; i < queue_.size(); ++i) {
+    const auto& next = queue_[i];
+    if (next.direct_io || next.direction != first.direction ||
+        bytes + next.envelope_bytes > limit ||
+        (first.direction == Direction::write && next.file != first.file)) {
+      break;
+    }
+    bytes += next.envelope_bytes;
+  }
+  return bytes;
+}
+
+// Gives the next segments a region of the ring; null where there is no room.
+Load* Staged::stage() {
+  const auto bytes = load_bytes();
+  const auto at = ring_.take(bytes);
+  no_room_ = !at;
+  if (!at) {
+    // The link is the limit, or the device behind direct I/O, which wants depth.
+    if (tickets_.size() == copies_in_flight_limit || queue_.front().direct_io) ring_.widen();
+    return nullptr;
+  }
+  if (spare_.empty()) spare_.push_back(std::make_unique<Load>());
+  auto load = std::move(spare_.back());
+  spare_.pop_back();
+  load->begin(queue_.front().direction, *at);
+  while (load->size_bytes < bytes) {
+    load->add(queue_.front());
+    queue_bytes_ -= queue_.front().envelope_bytes;
+    queue_.pop_front();
+  }
+  loads_.push_back(std::move(load));
+  return loads_.back().get();
+}
+
+Load* Staged::claim() {
+  if (queue_.empty() || queue_.front().direction == Direction::write) return nullptr;
+  return stage();
+}
+
+void Staged::stage_writes() {
+  while (!queue_.empty() && queue_.front().direction == Direction::write && stage() != nullptr) {
+  }
+}
+
+// A copier moved it.
+void Staged::settle(Load& load) {
+  if (load.direction == Direction::write || load.extents.empty()) return finish(load);
+  load.state = Load::State::copy_waits;
+}
+
+void Staged::finish(Load& load) {
+  load.state = Load::State::done;
+  done_bytes_ += load.size_bytes;
+  std::move(load.completions.begin(), load.completions.end(), std::back_inserter(done_));
+}
+
+void Staged::retire() {
+  std::size_t regions = 0;
+  while (!loads_.empty() && loads_.front()->state == Load::State::done) {
+    spare_.push_back(std::move(loads_.front()));
+    loads_.pop_front();
+    ring_.give_back();
+    ++regions;
+  }
+  if (regions > 0 && !queue_.empty()) call_copiers(regions);
 }
 
 void Staged::take_finished_copies() {
   if (tickets_.empty()) return;
   const auto reached = lane_->poll();
   if (!reached) return fail_copies(reached.error());
-  while (!tickets_.empty() && tickets_.front() <= *reached) tickets_.erase(tickets_.begin());
-  for (auto position = oldest_; position < next_; ++position) {
-    auto& copied = slot(position);
-    if (copied.state != State::copying || copied.ticket > *reached) continue;
-    if (copied.segment.direction == Direction::read) {
-      finish(copied);
+  while (!tickets_.empty() && tickets_.front() <= *reached) tickets_.pop_front();
+  std::size_t drains = 0;
+  for (const auto& load : loads_) {
+    if (load->state != Load::State::copying || load->ticket > *reached) continue;
+    if (load->direction == Direction::read) {
+      finish(*load);
     } else {
-      copied.state = State::host_waits;
+      load->state = Load::State::drain_waits;
+      ++drains;
     }
   }
-}
-
-// Bytes that the copy of this slot moves: what the host read, or all of a write.
-static std::uint64_t copy_bytes(const Segment& segment, const Completion& completion) {
-  return segment.direction == Direction::read ? static_cast<std::uint64_t>(completion.result)
-                                              : segment.size_bytes;
-}
-
-// Whether this slot and the one before it can leave as one copy: both full, side by side in the
-// ring and in device memory.
-bool Staged::continues_run(std::uint64_t position) {
-  const auto& before = slot(position - 1);
-  const auto& here = slot(position);
-  return position % slots_.size() != 0 && here.state == State::copy_waits &&
-         here.segment.direction == before.segment.direction && here.payload_at == 0 &&
-         before.payload_at + copy_bytes(before.segment, before.completion) == staged_piece_bytes &&
-         here.segment.address ==
-             before.segment.address + copy_bytes(before.segment, before.completion);
+  if (drains > 1) call_copiers(drains - 1);  // beside the one who found them
 }
 
 void Staged::send_copies() {
-  auto position = oldest_;
-  while (tickets_.size() < copies_in_flight_limit && position < next_) {
-    const auto& here = slot(position);
-    // A read that is still being filled holds back what is behind it, so that runs can grow.
-    if (here.segment.direction == Direction::read &&
-        (here.state == State::host_waits || here.state == State::host_moves)) {
-      return;
-    }
-    if (here.state != State::copy_waits) {
-      ++position;
+  std::size_t first = 0;
+  while (tickets_.size() < copies_in_flight_limit && first < loads_.size()) {
+    const auto& load = *loads_[first];
+    // What is still being filled holds back what is behind it, so that runs can grow; but never an
+    // idle engine.
+    if (load.state == Load::State::filling && !tickets_.empty()) return;
+    if (load.state != Load::State::copy_waits) {
+      ++first;
       continue;
     }
-    std::uint64_t count = 1;
-    while (position + count < next_ && (count + 1) * staged_piece_bytes <= run_limit_bytes &&
-           continues_run(position + count)) {
-      ++count;
+    const auto limit =
+        load.direction == Direction::read ? read_run_limit_bytes : write_run_limit_bytes;
+    auto bytes = load.size_bytes;
+    std::size_t count = 1;
+    while (first + count < loads_.size() && bytes < limit &&
+           loads_[first + count]->state == Load::State::copy_waits &&
+           loads_[first + count]->at != ring_.edge() &&
+           loads_[first + count]->continues(*loads_[first + count - 1])) {
+      bytes += loads_[first + count++]->size_bytes;
     }
-    send_run(position, count);
-    position += count;
+    send_run(first, count);
+    first += count;
+  }
+  if (tickets_.size() < copies_in_flight_limit && !queue_.empty() && parked_ > 0) {
+    link_starves_.notify_one();
   }
 }
 
-void Staged::send_run(std::uint64_t first, std::uint64_t count) {
-  std::uint64_t size_bytes = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    size_bytes += copy_bytes(slot(first + i).segment, slot(first + i).completion);
-  }
-  auto& head = slot(first);
+void Staged::send_run(std::size_t first, std::size_t count) {
   if (broken_) return fail_copies(*broken_);
-  const auto ticket = lane_->copy(head.segment.direction, head.segment.address,
-                                  slot_memory(first) + head.payload_at, size_bytes);
-  if (!ticket) return fail_copies(ticket.error());
-  for (std::uint64_t i = 0; i < count; ++i) {
-    slot(first + i).state = State::copying;
-    slot(first + i).ticket = *ticket;
+  const auto& head = *loads_[first];
+  std::uint64_t ticket = 0;
+  for (std::size_t i = 0; i < head.extents.size(); ++i) {
+    const auto& extent = head.extents[i];
+    auto bytes = extent.size_bytes;
+    for (std::size_t k = 1; k < count; ++k) bytes += loads_[first + k]->extents[0].size_bytes;
+    const auto copied = lane_->copy(head.direction, extent.address, memory(extent.at), bytes);
+    if (!copied) return fail_copies(copied.error());
+    ticket = *copied;
   }
-  tickets_.push_back(*ticket);
+  for (std::size_t k = 0; k < count; ++k) {
+    loads_[first + k]->state = Load::State::copying;
+    loads_[first + k]->ticket = ticket;
+  }
+  tickets_.push_back(ticket);
 }
 
 // A lane's error is sticky and nothing is in flight on it: every copy that runs or waits failed.
 void Staged::fail_copies(const Error& error) {
-  broken_ = std::make_shared<const Error>(error);
+  if (!broken_) broken_ = std::make_shared<const Error>(error);
   tickets_.clear();
-  for (auto position = oldest_; position < next_; ++position) {
-    auto& failed = slot(position);
-    if (failed.state != State::copying && failed.state != State::copy_waits) continue;
-    failed.completion.result = -EIO;
-    failed.completion.error = broken_;
-    finish(failed);
+  for (const auto& load : loads_) {
+    if (load->state != Load::State::copying && load->state != Load::State::copy_waits) continue;
+    load->fail(broken_);
+    finish(*load);
   }
 }
 

@@ -1,18 +1,27 @@
 #pragma once
-// Adaptor: device memory through a pinned ring. A host transport fills (read) or drains (write) the
-// ring's slots; copies of the space do the other side.
+// Adaptor: device memory through a pinned ring. Copiers, each with a host transport of its own,
+// fill (read) or drain (write) regions of the ring; copies of the space do the other side.
 //
-// Copies go out as runs: whenever fewer than two are in flight, the longest filled run at the head
-// of the ring leaves as one copy, up to 16 MiB. The engine loses about 5 us between two copies
-// (measured: 48 GB/s in 1 MiB copies where 55 is the link), so runs grow by themselves exactly when
-// the link is the limit, and nothing waits for a full slot.
+// Copiers take the next segments in order. Whoever has moved some sends what waits for a copy:
+// whenever fewer than two copies are in flight, the longest run of filled regions leaves as one, up
+// to 16 MiB. The engine loses about 5 us between two copies (measured: 48 GB/s in 1 MiB copies
+// where 55 is the link), so runs grow by themselves exactly when the link is the limit, and nothing
+// waits for a full slot. Nobody spins: who finds no room sleeps, and one at a time watches copies.
 
+#include <condition_variable>
 #include <cstddef>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "memory/space.hpp"
+#include "transport/load.hpp"
+#include "transport/ring.hpp"
 #include "transport/transport.hpp"
+#include "transport/wake.hpp"
 
 namespace straightway::transport {
 
@@ -20,56 +29,87 @@ inline constexpr std::uint64_t staged_piece_bytes = std::uint64_t{1} << 20;
 
 class Staged final : public Transport {
  public:
-  // pinned holds at least one piece.
-  Staged(std::unique_ptr<Transport> host, std::unique_ptr<memory::Pinned> pinned,
-         std::unique_ptr<memory::Lane> lane);
+  // Makes a copier's host transport, on the copier's own thread. It completes on submit (posix).
+  using Make = std::function<std::unique_ptr<Transport>()>;
+
+  // Pins the rest of the ring, on a copier's thread that finds no room. So the first copy waits for
+  // a small part only, and small transfers pin no more than that.
+  using Grow = std::function<Result<std::unique_ptr<memory::Pinned>>()>;
+
+  // pinned: the ring, or its first part; at least a page. copiers >= 1; wake outlives the
+  // transport.
+  Staged(Make make, std::uint32_t copiers, std::unique_ptr<memory::Pinned> pinned,
+         std::unique_ptr<memory::Lane> lane, Wake& wake, Grow grow = {});
   ~Staged() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
-  Result<Attachment> attach(const FileRef& file) override { return host_->attach(file); }
+  Result<Attachment> attach(const FileRef& file) override { return prototype_->attach(file); }
   Result<Attachment> attach(const MemoryRange& memory) override;
   std::size_t submit(std::span<const Segment> segments) override;
   std::size_t reap(std::span<Completion> completions) override;
 
  private:
-  enum class State : std::uint8_t {
-    free,
-    host_waits,  // for the host transport to take it
-    host_moves,  // the host transport has it
-    copy_waits,  // for a copy
-    copying,
-    finished,  // reported; the slot is reused in ring order
-  };
-  struct Slot {
-    State state = State::free;
-    Segment segment;
-    std::uint64_t payload_at = 0;  // of the payload, from the slot's start
-    std::uint64_t ticket = 0;
-    Completion completion;  // collected until the segment is done
-  };
+  using Lock = std::unique_lock<std::mutex>;
 
-  std::byte* slot_memory(std::uint64_t position) const;
-  Slot& slot(std::uint64_t position) { return slots_[position % slots_.size()]; }
-  bool continues_run(std::uint64_t position);
-  void give_to_host();
-  void take_from_host();
+  void work(const std::stop_token& stop);
+  bool work_once(Lock& lock, Transport& host);
+  void rest(Lock& lock, const std::stop_token& stop, int& naps);
+  void start_copiers();
+  std::size_t call_copiers(std::size_t count);
+  void sleep(Lock& lock, const std::stop_token& stop);
+
+  // All below: with the lock held.
+  std::byte* memory(std::uint64_t at) const;
+  bool grow(Lock& lock);
+  void count_starving();
+  void advance();
+  Load* next_load();
+  Load* drainable();
+  Load* claim();
+  Load* stage();
+  void stage_writes();
+  std::uint64_t load_bytes() const;
   void take_finished_copies();
   void send_copies();
-  void send_run(std::uint64_t first, std::uint64_t count);
-  void host_done(Slot& done, const Completion& completion);
-  void finish(Slot& done);
+  void send_run(std::size_t first, std::size_t count);
+  void settle(Load& load);
+  void finish(Load& load);
+  void retire();
   void fail_copies(const Error& error);
+  bool should_tell() const;
 
-  std::unique_ptr<Transport> host_;
+  Make make_;
+  Wake& wake_;
+  std::unique_ptr<Transport> prototype_;  // for attach, and where no thread is to be had
   std::unique_ptr<memory::Pinned> pinned_;
+  std::unique_ptr<memory::Pinned> more_pinned_;  // the ring's rest
   std::unique_ptr<memory::Lane> lane_;
   Capabilities capabilities_;
-  std::vector<Slot> slots_;
-  std::uint64_t oldest_ = 0;  // positions count up; a slot is position % slots
-  std::uint64_t next_ = 0;
-  std::vector<std::uint64_t> tickets_;  // of the copies in flight, in order
-  std::vector<Completion> done_;
+  std::uint32_t accepted_ = 0;  // not reaped yet; the submitting thread only
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable_any has_work_;
+  std::condition_variable_any link_starves_;
+  std::deque<Segment> queue_;
+  std::uint64_t queue_bytes_ = 0;
+  Ring ring_;
+  Grow grow_;                                // empty: tried, or not to be had
+  bool no_room_ = false;                     // for the last load that was to be claimed
+  std::deque<std::unique_ptr<Load>> loads_;  // those that hold a region, oldest first
+  std::vector<std::unique_ptr<Load>> spare_;
+  std::deque<std::uint64_t> tickets_;  // of the runs in flight, in order
+  std::deque<Completion> done_;
+  std::uint64_t done_bytes_ = 0;
+  std::uint32_t idle_ = 0;    // copiers that sleep until they are called
+  std::uint32_t called_ = 0;  // that are about to wake up
+  std::uint32_t busy_ = 0;    // that move a load
+  std::uint32_t parked_ = 0;  // copiers that the link has no use for now
+  bool watched_ = false;      // somebody looks at the copies in flight
+  bool told_ = false;         // the wake-up object was signalled, and nobody reaped since
   std::shared_ptr<const Error> broken_;  // the lane's sticky error: nothing more can be copied
+  std::uint32_t copiers_wanted_ = 1;
+  std::uint32_t starved_ = 0;  // times that a load found the link idle
+  std::vector<std::jthread> copiers_;
 };
 
 }  // namespace straightway::transport

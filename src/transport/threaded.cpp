@@ -1,31 +1,16 @@
 #include "transport/threaded.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <new>
 
+#include "transport/signals_blocked.hpp"
+
 namespace straightway::transport {
 namespace {
 
 constexpr std::uint32_t segments_per_thread = 4;  // queued ahead, so that no worker runs dry
-
-// Workers take no signals: the program's handlers run on the program's threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

@@ -64,7 +64,7 @@ TEST_F(GpuFile, ReadsEveryOffsetSizeAndPointerStaged) {
         EXPECT_EQ(receipt->memory.device, 0);
         EXPECT_EQ(receipt->routes[index(Route::staged)].bytes, want);
         EXPECT_EQ(receipt->routes[index(Route::staged)].evidence.kind, EvidenceKind::observed);
-        EXPECT_EQ(receipt->pinned_bytes, 3U << 20);
+        EXPECT_LE(receipt->pinned_bytes, 3U << 20);
         const auto got = device_chars(device + shift, want + 1);
         ASSERT_TRUE(std::equal(got.begin(), got.end() - 1,
                                bytes.begin() + static_cast<std::ptrdiff_t>(offset)))
@@ -209,7 +209,7 @@ TEST_F(GpuFile, E9_ARingThatCannotBePinnedShrinksOrFailsClearly) {
   const auto file = open();
   const auto receipt = file.read_into(at(device, 1 << 20));
   ASSERT_TRUE(receipt) << receipt.error().message();
-  EXPECT_LT(receipt->pinned_bytes, 3U << 20);
+  EXPECT_LT(receipt->pinned_bytes, 2U << 20);
   EXPECT_EQ(device_chars(device, 1 << 20),
             std::vector<char>(bytes.begin(), bytes.begin() + (1 << 20)));
 }
@@ -299,13 +299,15 @@ TEST_F(GpuFile, G1_PinnedMemoryIsFlatOverManyLoads) {
   const auto pinned = fake_.pinned_bytes();
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(file.read_into(at(device, 100000)));
   EXPECT_EQ(fake_.pinned_bytes(), pinned);
-  EXPECT_EQ(pinned, 3U << 20);
+  EXPECT_LE(pinned, 3U << 20);
+  EXPECT_GT(pinned, 2U << 20);
 }
 
 TEST_F(GpuFile, WarmupPinsTheRing) {
   EXPECT_EQ(fake_.pinned_bytes(), 0U);
   EXPECT_TRUE(context->warmup(0));
-  EXPECT_EQ(fake_.pinned_bytes(), 3U << 20);
+  EXPECT_LE(fake_.pinned_bytes(), 3U << 20);
+  EXPECT_GT(fake_.pinned_bytes(), 2U << 20);
   EXPECT_FALSE(context->warmup(99));
 }
 

@@ -61,7 +61,8 @@ TEST_F(Devices, E18_ARefusedRingIsTriedSmaller) {
   fake_.fail_next("cuMemHostRegister", 2, memory::cuda::out_of_memory);
   const auto receipt = open().read_into(all());
   ASSERT_TRUE(receipt) << receipt.error().message();
-  EXPECT_EQ(receipt->pinned_bytes, 2 * mib);
+  EXPECT_LE(receipt->pinned_bytes, 2 * mib);
+  EXPECT_GT(receipt->pinned_bytes, mib);
   EXPECT_EQ(device_chars(), bytes);
 }
 

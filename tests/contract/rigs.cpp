@@ -59,21 +59,19 @@ std::function<Result<Rig>()> alone(HostMaker make) {
   };
 }
 
-// Staged over a host transport, with the space's pinned memory and lane.
+// Staged, with the space's pinned memory and lane.
 struct DeviceSide {
   std::unique_ptr<memory::Pinned> pinned;
   std::unique_ptr<memory::Lane> lane;
 };
 using DeviceMaker = std::function<Result<DeviceSide>()>;
 
-std::function<Result<Rig>()> staged(HostMaker make, DeviceMaker device) {
-  return alone([make, device](Wake& wake) -> Result<std::unique_ptr<Transport>> {
-    auto host = make(wake);
-    if (!host) return host.error();
+std::function<Result<Rig>()> staged(std::uint32_t copiers, DeviceMaker device) {
+  return alone([copiers, device](Wake& wake) -> Result<std::unique_ptr<Transport>> {
     auto side = device();
     if (!side) return side.error();
     return std::unique_ptr<Transport>(std::make_unique<transport::Staged>(
-        std::move(*host), std::move(side->pinned), std::move(side->lane)));
+        posix, copiers, std::move(side->pinned), std::move(side->lane), wake));
   });
 }
 
@@ -102,18 +100,18 @@ std::unique_ptr<TestMemory> cuda_memory(std::size_t size_bytes) {
   return make_cuda_memory(size_bytes, &why);
 }
 
-RigKind staged_on_host(std::string name, HostMaker make) {
+RigKind staged_on_host(std::string name, std::uint32_t copiers) {
   RigKind kind;
   kind.name = std::move(name);
-  kind.make = staged(std::move(make), slow_lane);
+  kind.make = staged(copiers, slow_lane);
   kind.reports_fault = false;  // the lane copies on the CPU
   return kind;
 }
 
-RigKind staged_on_cuda(std::string name, HostMaker make) {
+RigKind staged_on_cuda(std::string name, std::uint32_t copiers) {
   RigKind kind;
   kind.name = std::move(name);
-  kind.make = staged(std::move(make), cuda_lane);
+  kind.make = staged(copiers, cuda_lane);
   kind.memory = cuda_memory;
   kind.reports_fault = false;  // a bad device address may cost the context
   return kind;
@@ -130,9 +128,7 @@ RigKind on_host(std::string name, HostMaker make) {
 
 std::vector<RigKind> rigs_of(const std::string& space) {
   if (space == "cuda") {
-    return {staged_on_cuda("StagedPosix", make_posix),
-            staged_on_cuda("StagedThreaded", make_threaded),
-            staged_on_cuda("StagedUring", make_uring)};
+    return {staged_on_cuda("StagedOne", 1), staged_on_cuda("StagedMany", worker_threads)};
   }
   auto null = on_host("Null", make_null);
   null.moves_bytes = false;
@@ -141,9 +137,8 @@ std::vector<RigKind> rigs_of(const std::string& space) {
           on_host("Posix", make_posix),
           on_host("Threaded", make_threaded),
           on_host("Uring", make_uring),
-          staged_on_host("StagedPosix", make_posix),
-          staged_on_host("StagedThreaded", make_threaded),
-          staged_on_host("StagedUring", make_uring)};
+          staged_on_host("StagedOne", 1),
+          staged_on_host("StagedMany", worker_threads)};
 }
 
 }  // namespace straightway::contract

@@ -29,6 +29,7 @@ struct SameAbi<A (*)(As...), B (*)(Bs...)>
 #define CHECK_FUNCTION(member, symbol, ...) \
   static_assert(SameAbi<decltype(ours::Driver::member), decltype(&::symbol)>::value, #symbol);
 STRAIGHTWAY_CUDA_FUNCTIONS(CHECK_FUNCTION)
+STRAIGHTWAY_CUDA_NEWER_FUNCTIONS(CHECK_FUNCTION)
 
 #define CHECK_VALUE(mine, theirs) static_assert(static_cast<int>(mine) == static_cast<int>(theirs))
 CHECK_VALUE(ours::success, CUDA_SUCCESS);

@@ -211,14 +211,45 @@ TEST_F(Copies, G3_TheFirstCopyOfALaneCostsNoMoreCallsThanTheSecond) {
     ticket = must(lane.copy(Direction::read, memory, ring->data(), 4096));
     return fake_.calls() - before;
   };
-  const auto registrations = fake_.calls_of("cuMemHostRegister");
   for (int i = 0; i < 72; ++i) {
     auto lane = open_lane();
+    const auto registrations = fake_.calls_of("cuMemHostRegister");
     const auto first = calls_of_a_copy(*lane);
     EXPECT_EQ(calls_of_a_copy(*lane), first);
     EXPECT_EQ(must(finish(*lane, ticket)), 2U);
+    EXPECT_EQ(fake_.calls_of("cuMemHostRegister"), registrations);
   }
-  EXPECT_EQ(fake_.calls_of("cuMemHostRegister"), registrations);
+  fake_.release(memory);
+}
+
+// A driver without the call, or one that refuses it: events stand in.
+TEST_F(Copies, WithoutTheDevicesMarkEventsTell) {
+  const cuda::DevicePointer memory = fake_.allocate(0, 4096);
+  auto ring = pin(4096, 5);
+  fake_.fail_next("cuStreamWriteValue32", 1, cuda::not_supported);
+  auto lane = open_lane();
+  const auto marks = fake_.calls_of("cuStreamWriteValue32");
+  const auto events = fake_.calls_of("cuEventRecord");
+  ASSERT_EQ(must(lane->copy(Direction::read, memory, ring->data(), 4096)), 1U);
+  EXPECT_EQ(must(finish(*lane, 1)), 1U);
+  EXPECT_THAT(device_bytes(memory, 4096), Each(5));
+  EXPECT_EQ(fake_.calls_of("cuStreamWriteValue32"), marks);
+  EXPECT_EQ(fake_.calls_of("cuEventRecord"), events + 1);
+  fake_.release(memory);
+}
+
+// Waiting for a copy that takes long costs next to no calls of the driver.
+TEST_F(Copies, LooksAreNoCallsOfTheDriver) {
+  const cuda::DevicePointer memory = fake_.allocate(0, 4096);
+  auto ring = pin(4096, 5);
+  auto lane = open_lane();
+  fake_.hold(1);
+  ASSERT_EQ(must(lane->copy(Direction::read, memory, ring->data(), 4096)), 1U);
+  const auto calls = fake_.calls();
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(must(lane->poll()), 0U);
+  EXPECT_LT(fake_.calls() - calls, 100U);
+  fake_.hold(0);
+  EXPECT_EQ(must(finish(*lane, 1)), 1U);
   fake_.release(memory);
 }
 

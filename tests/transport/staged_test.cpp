@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <map>
 
 #include "tests/temp_file.hpp"
 #include "transport/posix.hpp"
@@ -31,22 +34,24 @@ struct Copy {
   std::size_t size;
 };
 
-// Copies run only when the test says so, so that a slot reused too early gives wrong bytes.
+const Error gone{ErrorKind::device, ErrorOrigin::cuda, 700, "copy", "", {}, "gone", ""};
+
+// Copies run late, so that a region that is used again too early gives wrong bytes.
 class LateLane final : public memory::Lane {
  public:
-  explicit LateLane(std::deque<Copy>& copies, std::vector<std::size_t>& sizes,
-                    std::optional<Error>& error)
-      : copies_(copies), sizes_(sizes), error_(error) {}
+  LateLane(std::vector<std::size_t>& sizes, const std::atomic<bool>& lost,
+           const std::atomic<bool>& held)
+      : sizes_(sizes), lost_(lost), held_(held) {}
   Result<std::uint64_t> copy(Direction direction, std::uint64_t device, void* host,
                              std::size_t size) override {
-    if (error_) return *error_;
+    if (lost_) return gone;
     copies_.push_back({direction, device, host, size});
     sizes_.push_back(size);
     return ++issued_;
   }
   Result<std::uint64_t> poll() override {
-    if (error_) return *error_;
-    if (!copies_.empty() && ++polls_ % 3 == 0) {
+    if (lost_) return gone;
+    if (!copies_.empty() && !held_ && ++polls_ % 8 == 0) {
       const auto copy = copies_.front();
       copies_.pop_front();
       auto* device = reinterpret_cast<void*>(copy.device);
@@ -58,9 +63,10 @@ class LateLane final : public memory::Lane {
   }
 
  private:
-  std::deque<Copy>& copies_;
+  std::deque<Copy> copies_;
   std::vector<std::size_t>& sizes_;
-  std::optional<Error>& error_;
+  const std::atomic<bool>& lost_;
+  const std::atomic<bool>& held_;
   std::uint64_t issued_ = 0;
   std::uint64_t done_ = 0;
   int polls_ = 0;
@@ -68,10 +74,10 @@ class LateLane final : public memory::Lane {
 
 class StagedTest : public testing::Test {
  protected:
-  Staged make(std::size_t pieces) {
-    return {std::make_unique<Posix>(os::kernel()),
-            std::make_unique<HeapRing>(pieces * staged_piece_bytes),
-            std::make_unique<LateLane>(copies, sizes, error)};
+  std::unique_ptr<Staged> make(std::size_t pieces, std::uint32_t copiers = 3) {
+    return std::make_unique<Staged>([] { return std::make_unique<Posix>(os::kernel()); }, copiers,
+                                    std::make_unique<HeapRing>(pieces * staged_piece_bytes),
+                                    std::make_unique<LateLane>(sizes, lost, held), *wake);
   }
   static Segment segment_of(int fd, Direction direction, std::vector<char>& memory,
                             std::uint64_t offset, std::uint64_t size) {
@@ -107,9 +113,10 @@ class StagedTest : public testing::Test {
     return moved;
   }
 
-  std::deque<Copy> copies;
-  std::vector<std::size_t> sizes;
-  std::optional<Error> error;
+  std::vector<std::size_t> sizes;  // of the copies; read when nothing is in flight
+  std::atomic<bool> lost{false};
+  std::atomic<bool> held{false};
+  std::unique_ptr<Wake> wake = std::move(*Wake::create());
   tests::TempFolder folder;
 };
 
@@ -118,9 +125,9 @@ TEST_F(StagedTest, ReadsThroughATinyRingWithLateCopies) {
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
   for (const std::size_t pieces : {1, 2, 3, 8}) {
     auto staged = make(pieces);
-    EXPECT_EQ(staged.capabilities().pinned_bytes, pieces << 20);
+    EXPECT_EQ(staged->capabilities().pinned_bytes, pieces << 20);
     std::vector<char> device(bytes.size());
-    EXPECT_EQ(move_all(staged, fd, Direction::read, device),
+    EXPECT_EQ(move_all(*staged, fd, Direction::read, device),
               static_cast<std::int64_t>(bytes.size()));
     EXPECT_EQ(device, bytes) << pieces;
   }
@@ -133,7 +140,7 @@ TEST_F(StagedTest, WritesThroughATinyRingWithLateCopies) {
     const auto path = folder.path("out");
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
     auto staged = make(pieces);
-    EXPECT_EQ(move_all(staged, fd, Direction::write, bytes),
+    EXPECT_EQ(move_all(*staged, fd, Direction::write, bytes),
               static_cast<std::int64_t>(bytes.size()));
     EXPECT_EQ(folder.read("out"), bytes);
     ::close(fd);
@@ -141,14 +148,91 @@ TEST_F(StagedTest, WritesThroughATinyRingWithLateCopies) {
 }
 
 TEST_F(StagedTest, FilledPiecesLeaveAsOneRun) {
-  const auto bytes = tests::pattern(8 << 20);
+  const auto bytes = tests::pattern(64 << 20);
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
-  auto staged = make(16);
   std::vector<char> device(bytes.size());
-  move_all(staged, fd, Direction::read, device);
+  {
+    auto staged = make(32);
+    move_all(*staged, fd, Direction::read, device);
+  }
   EXPECT_EQ(device, bytes);
-  EXPECT_LT(sizes.size(), 8U);  // fewer copies than pieces
+  EXPECT_LT(sizes.size(), 64U);  // fewer copies than pieces
   EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), staged_piece_bytes);
+  ::close(fd);
+}
+
+// Segments with gaps between them on the device, in one submission.
+std::vector<Segment> scattered(int fd, std::vector<char>& device, std::uint64_t size,
+                               std::uint64_t stride) {
+  std::vector<Segment> segments;
+  for (std::uint64_t at = 0; at + stride <= device.size(); at += stride) {
+    Segment segment;
+    segment.cookie = at;
+    segment.file = static_cast<std::uint64_t>(fd);
+    segment.file_offset = segment.envelope_offset = at;
+    segment.size_bytes = segment.envelope_bytes = size;
+    segment.address = reinterpret_cast<std::uint64_t>(device.data()) + at;
+    segments.push_back(segment);
+  }
+  return segments;
+}
+
+std::map<std::uint64_t, Completion> run_all(Staged& staged, const std::vector<Segment>& segments) {
+  std::map<std::uint64_t, Completion> done;
+  std::size_t next = 0;
+  while (done.size() < segments.size()) {
+    next += staged.submit(std::span(segments).subspan(next));
+    Completion completions[16];
+    const auto got = staged.reap(completions);
+    for (std::size_t i = 0; i < got; ++i) {
+      EXPECT_FALSE(done.contains(completions[i].cookie));
+      done[completions[i].cookie] = completions[i];
+    }
+  }
+  return done;
+}
+
+TEST_F(StagedTest, SmallSegmentsThatTouchShareACopy) {
+  const auto bytes = tests::pattern(4 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  std::vector<char> device(bytes.size());
+  const auto segments = scattered(fd, device, 16384, 16384);
+  {
+    auto staged = make(8);
+    run_all(*staged, segments);
+  }
+  EXPECT_EQ(device, bytes);
+  EXPECT_LT(sizes.size(), segments.size() / 4);
+  ::close(fd);
+}
+
+TEST_F(StagedTest, SmallSegmentsWithGapsTouchNothingElse) {
+  const auto bytes = tests::pattern(1 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  std::vector<char> device(bytes.size(), 'x');
+  {
+    auto staged = make(4);
+    run_all(*staged, scattered(fd, device, 3000, 8192));
+  }
+  for (std::size_t at = 0; at < device.size(); ++at) {
+    ASSERT_EQ(device[at], at % 8192 < 3000 ? bytes[at] : 'x') << at;
+  }
+  ::close(fd);
+}
+
+// The end of the file falls inside a load: what lies behind it is not copied.
+TEST_F(StagedTest, SmallSegmentsAtTheEndGiveWhatThereIs) {
+  const auto bytes = tests::pattern(100'000);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  std::vector<char> device(200'000, 'x');
+  {
+    auto staged = make(4, 1);
+    const auto done = run_all(*staged, scattered(fd, device, 5000, 5000));
+    EXPECT_EQ(done.at(95'000).result, 5000);
+    EXPECT_EQ(done.at(100'000).result, 0);
+  }
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), device.begin()));
+  EXPECT_TRUE(std::all_of(device.begin() + 100'000, device.end(), [](char c) { return c == 'x'; }));
   ::close(fd);
 }
 
@@ -160,9 +244,9 @@ TEST_F(StagedTest, EnvelopesAreReadWholeAndOnlyThePayloadIsCopied) {
   auto segment = segment_of(fd, Direction::read, device, 5000, 3000);
   segment.envelope_offset = 4096;
   segment.envelope_bytes = 4096;
-  ASSERT_EQ(staged.submit({&segment, 1}), 1U);
+  ASSERT_EQ(staged->submit({&segment, 1}), 1U);
   Completion completion;
-  while (staged.reap({&completion, 1}) == 0) {
+  while (staged->reap({&completion, 1}) == 0) {
   }
   EXPECT_EQ(completion.result, 3000);
   EXPECT_TRUE(std::equal(bytes.begin() + 5000, bytes.begin() + 8000, device.begin() + 5000));
@@ -179,36 +263,37 @@ TEST_F(StagedTest, AnEnvelopeThatMeetsTheEndGivesItsPartOfThePayload) {
   auto segment = segment_of(fd, Direction::read, device, 5000, 3000);
   segment.envelope_offset = 4096;
   segment.envelope_bytes = 4096;
-  staged.submit({&segment, 1});
+  staged->submit({&segment, 1});
   Completion completion;
-  while (staged.reap({&completion, 1}) == 0) {
+  while (staged->reap({&completion, 1}) == 0) {
   }
   EXPECT_EQ(completion.result, 1000);
   EXPECT_EQ(device[6000], 'x');
   auto behind = segment_of(fd, Direction::read, device, 7000, 100);
   behind.envelope_offset = 4096;
   behind.envelope_bytes = 4096;
-  staged.submit({&behind, 1});
-  while (staged.reap({&completion, 1}) == 0) {
+  staged->submit({&behind, 1});
+  while (staged->reap({&completion, 1}) == 0) {
   }
   EXPECT_EQ(completion.result, 0);
   ::close(fd);
 }
 
 TEST_F(StagedTest, ALostDeviceFailsEverySegmentOnce) {
+  held = true;
   const auto bytes = tests::pattern(4 << 20);
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
   auto staged = make(8);
   std::vector<char> device(bytes.size());
   for (std::uint64_t i = 0; i < 4; ++i) {
     const auto segment = segment_of(fd, Direction::read, device, i << 20, 1 << 20);
-    ASSERT_EQ(staged.submit({&segment, 1}), 1U);
+    ASSERT_EQ(staged->submit({&segment, 1}), 1U);
   }
-  error = Error{ErrorKind::device, ErrorOrigin::cuda, 700, "copy", "", {}, "gone", ""};
+  lost = true;
   std::vector<Completion> got;
-  for (int i = 0; i < 50; ++i) {
+  while (got.size() < 4) {
     Completion completions[8];
-    const auto count = staged.reap(completions);
+    const auto count = staged->reap(completions);
     got.insert(got.end(), completions, completions + count);
   }
   ASSERT_EQ(got.size(), 4U);

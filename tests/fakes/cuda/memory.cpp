@@ -281,6 +281,16 @@ FAKE_EXPORT Status cuMemHostRegister_v2(void* at, std::size_t size, unsigned) {
   return add_registration(at, size, false);
 }
 
+// Registered memory has one address on both sides.
+FAKE_EXPORT Status cuMemHostGetDevicePointer_v2(DevicePointer* out, void* at, unsigned) {
+  FAKE_ENTER(cuMemHostGetDevicePointer);
+  const Lock lock(state().mutex);
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  if (find_registration(address, 1) == nullptr) return invalid_value;
+  *out = address;
+  return success;
+}
+
 FAKE_EXPORT Status cuMemHostUnregister(void* at) {
   FAKE_ENTER(cuMemHostUnregister);
   const Lock lock(state().mutex);

@@ -270,6 +270,28 @@ FAKE_EXPORT Status cuLaunchHostFunc(Stream handle, HostFunction function, void* 
   return success;
 }
 
+// A broken context writes nothing any more.
+FAKE_EXPORT Status cuStreamWriteValue32_v2(Stream handle, DevicePointer at, unsigned value,
+                                           unsigned) {
+  FAKE_ENTER(cuStreamWriteValue32);
+  const Lock lock(state().mutex);
+  const Current current = current_context();
+  if (current.status != success) return current.status;
+  std::shared_ptr<StreamState> stream;
+  if (const Status status = stream_for_work(handle, current.context, stream); status != success) {
+    return status;
+  }
+  if (find_registration(at, sizeof value) == nullptr) return invalid_value;
+  auto* context = stream->context;
+  const auto write = [=] {
+    const Lock inner(state().mutex);
+    if (context->broken != success || context->destroyed) return;
+    std::atomic_ref(*reinterpret_cast<unsigned*>(at)).store(value, std::memory_order_release);
+  };
+  submit(stream, write, 0);
+  return success;
+}
+
 FAKE_EXPORT Status cuEventCreate(Event* out, unsigned) {
   FAKE_ENTER(cuEventCreate);
   State& s = state();

@@ -1,0 +1,56 @@
+#pragma once
+// What one copier moves at once: segments side by side in one region of the ring, and the copies
+// that carry them to or from the device. A value; whoever holds it is told by its state.
+
+#include <cstdint>
+#include <vector>
+
+#include "transport/transport.hpp"
+
+namespace straightway::transport {
+
+struct Load {
+  enum class State : std::uint8_t {
+    filling,      // a copier reads the file into the ring
+    copy_waits,   // for a copy between ring and device
+    copying,      // until its ticket is reached
+    drain_waits,  // for a copier that writes the ring to the file
+    draining,
+    done,  // reported; the region is given back in ring order
+  };
+  // One copy: offset in the ring, address on the device.
+  struct Extent {
+    std::uint64_t at = 0;
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+  };
+
+  State state = State::done;
+  Direction direction = Direction::read;
+  std::uint64_t at = 0;  // of the region
+  std::uint64_t size_bytes = 0;
+  std::uint64_t ticket = 0;
+  std::vector<Segment> segments;
+  std::vector<std::uint64_t> places;    // of each segment's envelope, in the ring
+  std::vector<Completion> completions;  // of each segment
+  std::vector<Extent> extents;          // those that touch are one
+
+  void begin(Direction direction, std::uint64_t at);
+  void add(const Segment& segment);
+  // The segment as the host transport sees it: its envelope, in the ring.
+  Segment host_segment(std::size_t index, std::byte* ring) const;
+  // What the host moved of it. Of a read: the copies to come.
+  void host_done(std::size_t index, const Completion& completion);
+  void fail(const std::shared_ptr<const Error>& error);
+  // Whether both can leave as one copy: each is one extent, and this one goes on where `before`
+  // ends, in the ring and on the device.
+  bool continues(const Load& before) const;
+
+ private:
+  void add_extent(const Extent& extent);
+};
+
+// The payload of a segment that lies in what the host moved of the envelope.
+std::int64_t payload_moved(const Segment& segment, std::int64_t envelope_moved);
+
+}  // namespace straightway::transport
