@@ -16,6 +16,12 @@ Error usage_error(std::string attempted, std::string why, std::string advice) {
   return error;
 }
 
+Error interrupted_error(std::string attempted) {
+  Error error = usage_error(std::move(attempted), "it was interrupted");
+  error.kind = ErrorKind::cancelled;
+  return error;
+}
+
 Error system_error(int code, std::string attempted, std::string path) {
   Error error;
   error.kind = os::errno_kind(code);

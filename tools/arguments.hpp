@@ -22,6 +22,8 @@ Result<void> apply_choices(const std::string& policy, const std::string& cache,
 
 // An error of the command line itself.
 Error usage_error(std::string attempted, std::string why, std::string advice = "");
+// What an interrupted command ends with.
+Error interrupted_error(std::string attempted);
 // An error of a system call.
 Error system_error(int code, std::string attempted, std::string path);
 

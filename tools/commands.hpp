@@ -49,6 +49,18 @@ struct CheckOptions {
 };
 int run_check(const CheckOptions& options, Terminal& terminal);
 
+struct BenchOptions {
+  std::string file;  // empty: one is made
+  std::string to;    // empty: the first GPU, else host memory
+  std::string cases = "hot,cold,mixed,small,ranges,write";
+  std::string size;      // empty: at most 4 GiB
+  std::string write_to;  // the folder of the written file; empty: beside FILE
+  unsigned repeat = 5;
+  bool json = false;
+  bool first_call = false;  // this process measures its own first read, for another one
+};
+int run_bench(const BenchOptions& options, Terminal& terminal);
+
 struct StatsOptions {
   std::int64_t pid = 0;  // 0: all processes
   std::string watch;     // seconds; empty: once

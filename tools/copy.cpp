@@ -58,12 +58,6 @@ void add(std::optional<Receipt>& sum, const Receipt& receipt) {
   }
 }
 
-Error interrupted_error() {
-  Error error = usage_error("copy", "it was interrupted");
-  error.kind = ErrorKind::cancelled;
-  return error;
-}
-
 // The chunks of a file through the slots: chunk i is read while chunk i - 2 is written.
 class Pipeline {
  public:
@@ -79,7 +73,7 @@ class Pipeline {
     const std::uint64_t chunks = size_bytes_ / chunk_bytes + (size_bytes_ % chunk_bytes != 0);
     constexpr std::uint64_t behind = slot_count / 2;
     for (std::uint64_t i = 0; i < chunks + slot_count; ++i) {
-      if (interrupted() != 0) return drain(interrupted_error());
+      if (interrupted() != 0) return drain(interrupted_error("copy"));
       if (i >= slot_count && i - slot_count < chunks) {
         if (auto ended = end_write(slot(i - slot_count), totals); !ended)
           return drain(ended.error());

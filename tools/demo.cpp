@@ -9,14 +9,14 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
-#include "demo_file.hpp"
-#include "demo_target.hpp"
 #include "interrupt.hpp"
 #include "json.hpp"
-#include "os/system_text.hpp"
+#include "memory_left.hpp"
 #include "plan/settings.hpp"
 #include "plan/units.hpp"
+#include "sample_file.hpp"
 #include "simulated_gpu.hpp"
+#include "target.hpp"
 
 namespace straightway::tools {
 namespace {
@@ -38,39 +38,16 @@ struct Demonstration {
   bool verified = false;
 };
 
-Error interrupted_error(const std::string& attempted) {
-  Error error = usage_error(attempted, "it was interrupted");
-  error.kind = ErrorKind::cancelled;
-  return error;
-}
-
-Result<DemoFile> choose_file(const DemoOptions& options, Terminal& terminal) {
-  if (!options.file.empty()) return DemoFile::open(options.file);
-  if (options.size.empty()) return DemoFile::make(made_bytes, terminal);
+Result<SampleFile> choose_file(const DemoOptions& options, Terminal& terminal) {
+  if (!options.file.empty()) return SampleFile::open(options.file);
+  if (options.size.empty()) return SampleFile::make("demo", made_bytes, terminal);
   const auto size = plan::parse_size("--size", options.size);
   if (!size) return size.error();
-  return DemoFile::make(*size, terminal);
-}
-
-// What the demo takes for its target must not drive the machine out of memory.
-Result<void> check_memory(std::uint64_t size_bytes) {
-  const auto text = os::read_text("/proc/meminfo", 8192).value_or("");
-  constexpr std::string_view key = "MemAvailable:";
-  const auto at = text.find(key);
-  if (at == std::string::npos) return {};
-  const auto begin = text.find_first_not_of(' ', at + key.size());
-  const auto kib = begin == std::string::npos ? std::nullopt
-                                              : os::to_number(std::string_view(text).substr(begin));
-  if (!kib || size_bytes <= *kib * 1024) return {};
-  Error error = usage_error(fmt::format("hold {} in memory", plan::format_bytes(size_bytes)),
-                            fmt::format("{} are available", plan::format_bytes(*kib * 1024)),
-                            "name a smaller --size");
-  error.kind = ErrorKind::out_of_memory;
-  return error;
+  return SampleFile::make("demo", *size, terminal);
 }
 
 // How much of the file is read: all of it, unless that is a lot and nobody asked for it.
-Result<std::uint64_t> choose_size(const DemoOptions& options, const DemoFile& file, bool gpu) {
+Result<std::uint64_t> choose_size(const DemoOptions& options, const SampleFile& file, bool gpu) {
   std::uint64_t size_bytes = std::min(file.size_bytes(), most_bytes_unasked);
   if (!options.size.empty()) {
     auto asked = plan::parse_size("--size", options.size);
@@ -83,12 +60,12 @@ Result<std::uint64_t> choose_size(const DemoOptions& options, const DemoFile& fi
     return error;
   }
   if (gpu) return size_bytes;  // the driver refuses what does not fit
-  if (auto fits = check_memory(size_bytes); !fits) return fits.error();
+  if (auto fits = check_fits(size_bytes); !fits) return fits.error();
   return size_bytes;
 }
 
 // Compares all bytes with what plain pread() gives.
-Result<void> verify(const DemoFile& file, const DemoTarget& target, std::uint64_t size_bytes,
+Result<void> verify(const SampleFile& file, const Target& target, std::uint64_t size_bytes,
                     Terminal& terminal) {
   ProgressLine progress(terminal, "verifying", size_bytes);
   std::vector<char> expected(piece_bytes);
@@ -112,8 +89,8 @@ Result<void> verify(const DemoFile& file, const DemoTarget& target, std::uint64_
   return {};
 }
 
-Result<Receipt> read_with_progress(const File& file, const DemoTarget& target,
-                                   std::uint64_t size_bytes, Terminal& terminal) {
+Result<Receipt> read_with_progress(const File& file, const Target& target, std::uint64_t size_bytes,
+                                   Terminal& terminal) {
   ProgressLine line(terminal, "reading", size_bytes);
   auto job = file.submit_read(target.memory());
   if (!job) return job.error();
@@ -127,7 +104,7 @@ Result<Receipt> read_with_progress(const File& file, const DemoTarget& target,
 }
 
 // Each section of the text is printed as soon as it is known, unless quiet.
-Result<void> demonstrate(Demonstration& shown, const DemoFile& demo_file, DemoTarget& target,
+Result<void> demonstrate(Demonstration& shown, const SampleFile& sample, Target& target,
                          std::uint64_t size_bytes, Terminal& terminal, bool quiet) {
   const auto section = [&](const char* title, const std::string& text) {
     if (quiet) return;
@@ -137,7 +114,7 @@ Result<void> demonstrate(Demonstration& shown, const DemoFile& demo_file, DemoTa
   shown.target = target.name();
   shown.witness = target.witness();
   if (auto poisoned = target.poison(); !poisoned) return poisoned;
-  auto file = File::open(demo_file.path());
+  auto file = File::open(sample.path());
   if (!file) return file.error();
   auto plan = file->explain(Direction::read, target.memory());
   if (!plan) return plan.error();
@@ -147,7 +124,7 @@ Result<void> demonstrate(Demonstration& shown, const DemoFile& demo_file, DemoTa
   if (!receipt) return receipt.error();
   shown.receipt = std::move(*receipt);
   section("The receipt", shown.receipt->to_text());
-  if (auto verified = verify(demo_file, target, size_bytes, terminal); !verified) return verified;
+  if (auto verified = verify(sample, target, size_bytes, terminal); !verified) return verified;
   shown.verified = true;
   section("Verified", fmt::format("all {} bytes, by {}", size_bytes, shown.witness));
   return {};
@@ -180,7 +157,7 @@ Result<bool> has_gpu(bool simulated) {
   return usable && (*machine)->cuda_simulated == simulated;
 }
 
-std::vector<std::string> child_arguments(const DemoFile& file, std::uint64_t size_bytes,
+std::vector<std::string> child_arguments(const SampleFile& file, std::uint64_t size_bytes,
                                          bool json) {
   std::vector<std::string> words = {"demo", "--simulated", "--size", std::to_string(size_bytes)};
   if (json) words.emplace_back("--json");
@@ -190,8 +167,8 @@ std::vector<std::string> child_arguments(const DemoFile& file, std::uint64_t siz
 }
 
 // The same into the simulated GPU. Without that library the demo is complete as it is.
-Result<int> add_simulation(const DemoFile& file, std::uint64_t size_bytes, Json& json, bool as_json,
-                           Terminal& terminal) {
+Result<int> add_simulation(const SampleFile& file, std::uint64_t size_bytes, Json& json,
+                           bool as_json, Terminal& terminal) {
   const auto folder = find_simulated_gpu();
   if (!folder) return folder.error();
   if (!*folder) {
@@ -213,7 +190,7 @@ Result<int> add_simulation(const DemoFile& file, std::uint64_t size_bytes, Json&
   return child->exit_code;
 }
 
-std::string heading(const DemoFile& file, std::uint64_t size_bytes, const DemoTarget& target) {
+std::string heading(const SampleFile& file, std::uint64_t size_bytes, const Target& target) {
   const std::string part = size_bytes == file.size_bytes()
                                ? plan::format_bytes(size_bytes)
                                : fmt::format("the first {} of {}", plan::format_bytes(size_bytes),

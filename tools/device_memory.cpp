@@ -7,7 +7,8 @@
 
 namespace straightway::tools {
 
-// The few calls of the driver API that the demo needs; every status is an int, 0 is success.
+// The few calls of the driver API that the demo and the bench need; every status is an int, 0 is
+// success.
 struct DeviceMemory::Driver {
   int (*init)(unsigned) = nullptr;
   int (*get_device)(int*, int) = nullptr;
@@ -19,6 +20,10 @@ struct DeviceMemory::Driver {
   int (*free)(unsigned long long) = nullptr;
   int (*fill)(unsigned long long, unsigned char, std::size_t) = nullptr;
   int (*copy_out)(void*, unsigned long long, std::size_t) = nullptr;
+  int (*copy_in)(unsigned long long, const void*, std::size_t) = nullptr;
+  int (*pin)(void*, std::size_t, unsigned) = nullptr;
+  int (*unpin)(void*) = nullptr;
+  int (*version)(int*) = nullptr;
   int (*synchronize)() = nullptr;
   int (*error_name)(int, const char**) = nullptr;
   void* context = nullptr;
@@ -46,6 +51,10 @@ std::string DeviceMemory::Driver::load() {
   find(free, "cuMemFree_v2");
   find(fill, "cuMemsetD8_v2");
   find(copy_out, "cuMemcpyDtoH_v2");
+  find(copy_in, "cuMemcpyHtoD_v2");
+  find(pin, "cuMemHostRegister_v2");
+  find(unpin, "cuMemHostUnregister");
+  find(version, "cuDriverGetVersion");
   find(synchronize, "cuCtxSynchronize");
   find(error_name, "cuGetErrorName");
   return missing;
@@ -108,6 +117,30 @@ Result<void> DeviceMemory::fill(unsigned char byte) {
   if (status == 0) status = driver_->fill(address_, byte, size_bytes_);
   if (status == 0) status = driver_->synchronize();
   if (status != 0) return driver_->error("fill device memory", status);
+  return {};
+}
+
+std::string DeviceMemory::cuda_version() const {
+  int version = 0;
+  if (driver_->version(&version) != 0) return "";
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+Result<void> DeviceMemory::pin(void* host, std::size_t size_bytes) {
+  int status = driver_->set_current(driver_->context);
+  if (status == 0) status = driver_->pin(host, size_bytes, 1);  // portable
+  if (status != 0) return driver_->error(fmt::format("pin {} bytes", size_bytes), status);
+  return {};
+}
+
+void DeviceMemory::unpin(void* host) {
+  if (driver_->set_current(driver_->context) == 0) driver_->unpin(host);
+}
+
+Result<void> DeviceMemory::copy_in(std::size_t offset, const void* from, std::size_t size_bytes) {
+  int status = driver_->set_current(driver_->context);
+  if (status == 0) status = driver_->copy_in(address_ + offset, from, size_bytes);
+  if (status != 0) return driver_->error("copy into device memory", status);
   return {};
 }
 

@@ -20,6 +20,7 @@ struct Invocation {
   CopyOptions copy;
   CheckOptions check;
   StatsOptions stats;
+  BenchOptions bench;
   std::string shell;
 };
 
@@ -135,6 +136,43 @@ void add_stats(CLI::App& app, StatsOptions& options) {
   add_json(command, options.json);
 }
 
+void add_bench(CLI::App& app, BenchOptions& options) {
+  CLI::App& command = add_command(
+      app, "bench", "Measure what this machine can do, what Straightway does, and what limits it",
+      "  straightway bench                          # a file that it makes and removes\n"
+      "  straightway bench /data/weights.bin        # yours; it is only read\n"
+      "  straightway bench weights.bin --to host --cases hot,cold --repeat 9\n"
+      "  straightway bench weights.bin --json > result.json\n"
+      "\n"
+      "Cases: hot (all in the page cache, and a process's first call), cold (for each cache\n"
+      "behaviour), mixed (every other 64 MiB hot), small (4 KiB, 64 KiB and 1 MiB one by one),\n"
+      "ranges (up to 100,000 of 16 KiB in one call), write (a temporary file beside FILE).\n"
+      "Every byte is verified; a case whose bytes are wrong has no number, and the exit code is "
+      "1.\n");
+  command.add_option("FILE", options.file, "The file to read; without it, one is made in TMPDIR")
+      ->type_name("");
+  command.add_option("--to", options.to, "The memory: host, or a GPU; default: cuda:0, else host")
+      ->type_name("MEMORY");
+  command.add_option("--cases", options.cases, "Which cases, with commas between them")
+      ->type_name("CASES")
+      ->capture_default_str();
+  command
+      .add_option(
+          "--size", options.size,
+          "Size of the file that is made, or how much of FILE is read. Default: at most 4G, "
+          "and 1G where the disk is read")
+      ->type_name("SIZE");
+  command.add_option("--repeat", options.repeat, "How often each case is measured")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--write-to", options.write_to, "The folder for the file that is written")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
+  command.add_flag("--first-call", options.first_call)->group("");
+  add_json(command, options.json);
+}
+
 void add_completion(CLI::App& app, std::string& shell) {
   CLI::App& command =
       add_command(app, "completion", "Print completion for a shell",
@@ -174,6 +212,7 @@ void describe(CLI::App& app, Invocation& invocation) {
   add_copy(app, invocation.copy);
   add_check(app, invocation.check);
   add_stats(app, invocation.stats);
+  add_bench(app, invocation.bench);
   add_completion(app, invocation.shell);
 }
 
@@ -183,6 +222,7 @@ int dispatch(const CLI::App& app, const Invocation& invocation, Terminal& termin
   if (app.got_subcommand("copy")) return run_copy(invocation.copy, terminal);
   if (app.got_subcommand("check")) return run_check(invocation.check, terminal);
   if (app.got_subcommand("stats")) return run_stats(invocation.stats, terminal);
+  if (app.got_subcommand("bench")) return run_bench(invocation.bench, terminal);
   terminal.print(completion(app, invocation.shell));
   return 0;
 }

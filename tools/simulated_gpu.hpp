@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "again.hpp"
 #include "straightway/result.hpp"
 
 namespace straightway::tools {
@@ -15,10 +16,6 @@ namespace straightway::tools {
 // where it was installed without.
 Result<std::optional<std::string>> find_simulated_gpu();
 
-struct ChildOutcome {
-  int exit_code = 0;
-  std::string output;  // only when captured
-};
 // Runs this program again, with that driver. Its standard output is captured, or goes where ours
 // does.
 Result<ChildOutcome> run_with_simulated_gpu(const std::string& folder,

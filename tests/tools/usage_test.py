@@ -7,7 +7,7 @@ import unittest
 
 from program import PROGRAM, ProgramTest, environment, run
 
-COMMANDS = ["demo", "explain", "copy", "check", "stats", "completion"]
+COMMANDS = ["demo", "explain", "copy", "check", "stats", "bench", "completion"]
 
 
 class UsageTest(ProgramTest):
@@ -46,6 +46,9 @@ class UsageTest(ProgramTest):
             ["stats", "--watch=word"],
             ["stats", "--watch=-1"],
             ["stats", "--watch=nan"],
+            ["bench", "--cases", "hot,lukewarm"],
+            ["bench", "--repeat", "0"],
+            ["bench", "--write-to", "/absent"],
             ["completion", "tcsh"],
         ):
             with self.subTest(words):

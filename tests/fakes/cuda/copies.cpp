@@ -31,6 +31,13 @@ End any_end(DevicePointer address, std::size_t size) {
   return host_end(reinterpret_cast<void*>(address), size);
 }
 
+// Whether this copy is one of those that FAKE_CUDA_WRONG_COPIES asks for.
+bool is_to_be_wrong() {
+  const Lock lock(state().mutex);
+  const std::uint64_t every = state().wrong_copies;
+  return every > 0 && ++state().copies_to_device % every == 0;
+}
+
 // What the worker does: the copy, or the failure that was asked for.
 void move_bytes(ContextState* context, const End& to, const char* from, std::size_t size) {
   {
@@ -39,6 +46,7 @@ void move_bytes(ContextState* context, const End& to, const char* from, std::siz
     if (context->broken != success) return;
   }
   std::memmove(to.at, from, size);
+  if (to.keep != nullptr && size > 0 && is_to_be_wrong()) to.at[size / 2] ^= 1;
 }
 
 // Pageable memory is read before the call returns, and written before it returns.

@@ -18,6 +18,7 @@ State* make_state() {
   made->pid = getpid();
   made->devices = static_cast<int>(number("FAKE_CUDA_DEVICES", 2));
   made->longest_delay_us = static_cast<unsigned>(number("FAKE_CUDA_DELAY_US", 200));
+  made->wrong_copies = number("FAKE_CUDA_WRONG_COPIES", 0);
   made->random.seed(number("FAKE_CUDA_SEED", 1));
   made->primaries.resize(static_cast<std::size_t>(made->devices));
   return made;

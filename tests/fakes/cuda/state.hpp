@@ -117,6 +117,8 @@ struct State {
   std::map<std::string, std::uint64_t> calls_of;
   std::atomic<std::uint64_t> calls = 0;  // counted in a forked child too
   std::uint64_t pageable_copies = 0;
+  std::uint64_t wrong_copies = 0;  // every so-manieth; 0: none
+  std::uint64_t copies_to_device = 0;
   Status copy_error = success;
   int held = 0;
 };

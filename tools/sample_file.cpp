@@ -1,4 +1,4 @@
-#include "demo_file.hpp"
+#include "sample_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -37,26 +37,26 @@ int write_all(int fd, const char* from, std::size_t size) {
   return 0;
 }
 
-std::string temporary_folder() {
+}  // namespace
+
+std::string SampleFile::folder() {
   const char* folder = ::secure_getenv("TMPDIR");
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-}  // namespace
-
-DemoFile::DemoFile(DemoFile&& other) noexcept
+SampleFile::SampleFile(SampleFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
       size_bytes_(other.size_bytes_),
       made_(std::exchange(other.made_, false)) {}
 
-DemoFile::~DemoFile() {
+SampleFile::~SampleFile() {
   if (fd_ >= 0) ::close(fd_);
   if (made_) ::unlink(path_.c_str());
 }
 
-Result<DemoFile> DemoFile::open(const std::string& path) {
-  DemoFile file;
+Result<SampleFile> SampleFile::open(const std::string& path) {
+  SampleFile file;
   file.path_ = path;
   file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file.fd_ < 0) return system_error(errno, "open", path);
@@ -66,9 +66,10 @@ Result<DemoFile> DemoFile::open(const std::string& path) {
   return file;
 }
 
-Result<DemoFile> DemoFile::make(std::uint64_t size_bytes, Terminal& terminal) {
-  DemoFile file;
-  file.path_ = temporary_folder() + "/straightway-demo-XXXXXX";
+Result<SampleFile> SampleFile::make(const std::string& purpose, std::uint64_t size_bytes,
+                                    Terminal& terminal) {
+  SampleFile file;
+  file.path_ = folder() + "/straightway-" + purpose + "-XXXXXX";
   file.fd_ = ::mkostemp(file.path_.data(), O_CLOEXEC);
   if (file.fd_ < 0) return system_error(errno, "make a file", file.path_);
   file.made_ = true;
@@ -76,14 +77,12 @@ Result<DemoFile> DemoFile::make(std::uint64_t size_bytes, Terminal& terminal) {
   return file;
 }
 
-Result<void> DemoFile::write_pattern(std::uint64_t size_bytes, Terminal& terminal) {
+Result<void> SampleFile::write_pattern(std::uint64_t size_bytes, Terminal& terminal) {
   ProgressLine progress(terminal, "making the file", size_bytes);
   std::vector<std::uint64_t> words(piece_bytes / sizeof(std::uint64_t));
   while (size_bytes_ < size_bytes) {
     if (interrupted() != 0) {
-      Error error = usage_error("make the file", "it was interrupted");
-      error.kind = ErrorKind::cancelled;
-      return error;
+      return interrupted_error("make the file");
     }
     std::uint64_t index = size_bytes_ / sizeof(std::uint64_t);
     for (std::uint64_t& word : words) word = pattern_word(index++);
@@ -99,7 +98,7 @@ Result<void> DemoFile::write_pattern(std::uint64_t size_bytes, Terminal& termina
   return {};
 }
 
-Result<void> DemoFile::read_plainly(std::uint64_t offset, void* to, std::size_t size) const {
+Result<void> SampleFile::read_plainly(std::uint64_t offset, void* to, std::size_t size) const {
   char* at = static_cast<char*>(to);
   while (size > 0) {
     const ssize_t got = ::pread(fd_, at, size, static_cast<off_t>(offset));
