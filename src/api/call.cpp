@@ -197,11 +197,18 @@ bool may_hit_size_limit(const CallRange& range, Direction direction) {
          range.offset + range.size_bytes > limit.rlim_cur;
 }
 
+// A read that a crew shares: a single run through the page cache.
+bool wants_crew(const Plan& plan) {
+  return plan.request.direction == Direction::read && plan.run_count == 1 &&
+         !plan.runs[0].direct_io && plan.runs[0].file.size_bytes > drive::inline_limit_bytes;
+}
+
 // Whether the caller's own thread does it: small, nobody watches, and of device memory all through
 // the page cache.
 bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
-  if (range.size_bytes > drive::inline_limit_bytes || options.on_progress || options.deadline ||
-      may_hit_size_limit(range, plan.request.direction)) {
+  if (options.on_progress || options.deadline ||
+      may_hit_size_limit(range, plan.request.direction) ||
+      (range.size_bytes > drive::inline_limit_bytes && !wants_crew(plan))) {
     return false;
   }
   if (plan.request.memory.space == SpaceKind::host) return true;
@@ -218,18 +225,20 @@ std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
     return {};
   };
   const auto& memory = plan.request.memory;
+  auto* crew = wants_crew(plan) ? &engine.crew() : nullptr;
   if (memory.space == SpaceKind::host) {
     return outcome(drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
-                                          may_fall_back(plan), receipt));
+                                          may_fall_back(plan), crew, receipt));
   }
-  auto desk = engine.take_desk(memory.device);
+  const auto size_bytes = plan.request.file.size_bytes;
+  auto desk = engine.take_desk(memory.device, size_bytes);
   if (!desk || !*desk) return {};  // the pump's way says what is wrong
   const auto stream =
       options.stream ? std::optional<void*>(options.stream->handle) : std::optional<void*>();
   auto error = drive::transfer_inline_device(engine.syscalls(), plan, ref, plan.file->path, **desk,
-                                             stream, receipt);
+                                             stream, crew, receipt);
   if (error && error->origin == ErrorOrigin::cuda) desk->reset();
-  engine.give_desk(memory.device, std::move(*desk));
+  engine.give_desk(memory.device, size_bytes, std::move(*desk));
   return outcome(std::move(error));
 }
 
@@ -425,12 +434,12 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
     }
     request.memory = *memory;
   }
-  // A small read into host memory finds the end by itself, and saves the look.
+  // A small read finds the end by itself, and saves the look.
   // O_DIRECT would clear memory behind it.
   const bool may_be_direct =
       settings->policy.value == Policy::direct || settings->cache.value == Cache::bypass;
   if (known != nullptr || range.size_bytes > drive::inline_limit_bytes || may_be_direct ||
-      request.memory.space != SpaceKind::host || direction == Direction::write) {
+      direction == Direction::write) {
     auto size = range.file->size();
     if (!size) return size.error();
     request.file_size_bytes = *size;
@@ -441,7 +450,7 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
 
 std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
                                          const CallOptions& options) {
-  if (range.size_bytes > drive::inline_limit_bytes) return {};
+  if (range.size_bytes > drive::crew_limit_bytes) return {};
   const auto queued_ns = drive::now_ns();
   auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
   if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};

@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <future>
-#include <map>
 #include <new>
-#include <vector>
 
 #include "drive/inline_transfer.hpp"
 #include "drive/sync_thread.hpp"
+#include "memory/desks.hpp"
 #include "memory/space.hpp"
 #include "os/facts.hpp"
+#include "os/machine_facts.hpp"
 #include "os/memory_access.hpp"
 #include "plan/settings.hpp"
 #include "transport/posix.hpp"
@@ -25,18 +25,16 @@ namespace straightway {
 namespace {
 
 // Ten copiers fill a PCIe 5 x16 link from large folios, up to fourteen from 4 KiB pages (measured);
-// those that the link has no use for are parked.
+// they start as the link takes them.
 constexpr std::uint32_t copiers_limit = 16;
 constexpr std::uint32_t uring_depth = 32;
 // The ring is pinned in two parts: 16 MiB take 3 ms, all of it 12 to 19 (measured).
 constexpr std::uint64_t first_ring_bytes = std::uint64_t{16} << 20;
 constexpr std::uint32_t pinning_threads = 4;
-// Small device transfers at the same time, and their share of the pinned bytes. A desk and a lane
-// have a page beside their bytes, which the device writes.
-constexpr std::uint64_t desks_limit = 16;
-constexpr std::uint64_t desks_share = 16;
-constexpr std::uint64_t flag_page_bytes = 4096;
-constexpr std::uint64_t desk_pinned_bytes = drive::inline_limit_bytes + flag_page_bytes;
+// A page of a lane's own, which the device writes.
+constexpr std::uint64_t lane_pinned_bytes = 4096;
+// Beside the caller's thread, for a read of 1 MiB: one for each piece.
+constexpr std::uint32_t crew_helpers = 7;
 constexpr std::uint32_t page_alive = 1;
 constexpr std::uint32_t page_reviving = 2;
 
@@ -59,6 +57,11 @@ std::optional<std::string> read_variable(const char* name) {
 template <class T>
 void override_setting(Setting<T>& setting, const std::optional<T>& value) {
   if (value) setting = {*value, Origin::api};
+}
+
+std::uint32_t thread_budget(const Settings& settings) {
+  const auto wanted = static_cast<std::uint32_t>(settings.threads.value);
+  return wanted > 0 ? wanted : std::clamp(os::usable_cpus(), 1U, copiers_limit);
 }
 
 // Pins a ring of the wanted size, or a smaller one where the machine refuses so much.
@@ -140,17 +143,18 @@ Error calls_itself_error(std::string attempted) {
 }
 
 struct Engine::Parts {
+  Parts(const Settings& settings, std::uint32_t threads)
+      : desks(settings.pinned_bytes.value, drive::inline_limit_bytes, drive::crew_limit_bytes),
+        crew(std::min(threads - 1, crew_helpers)) {}
+
   std::mutex mutex;
   std::shared_ptr<const MachineFacts> machine;  // without GPU facts until cuda_loaded
   bool machine_has_gpu = false;
   bool cuda_loaded = false;
   memory::Cuda cuda;
   drive::SyncThread sync_thread;  // before the pump, which adds to it until it ends
-  struct Desks {
-    std::uint64_t open = 0;
-    std::vector<std::unique_ptr<memory::Desk>> free;
-  };
-  std::map<std::int32_t, Desks> desks;  // by device
+  memory::Desks desks;
+  drive::Crew crew;
   std::unique_ptr<drive::Pump> pump;
   std::atomic<drive::Pump*> started_pump{nullptr};
   std::unique_ptr<receipt::Ledger> ledger;
@@ -207,7 +211,8 @@ Engine::Engine(std::shared_ptr<const Settings> settings,
     : settings_(std::move(settings)),
       on_warning_(std::move(warning)),
       syscalls_(&syscalls),
-      parts_(new Parts),
+      threads_(thread_budget(*settings_)),
+      parts_(new Parts(*settings_, threads_)),
       alive_(map_alive_page()) {}
 
 Engine::~Engine() {
@@ -222,7 +227,8 @@ Engine::~Engine() {
 
 // The first to come in a child makes new parts; the parent's may hold locks that nobody releases.
 void Engine::revive() {
-  auto made = std::make_unique<Parts>();  // may throw, so it comes before the others wait for us
+  auto made = std::make_unique<Parts>(
+      *settings_, threads_);  // may throw, so it comes before the others wait for us
   std::uint32_t wiped = 0;
   if (alive_->compare_exchange_strong(wiped, page_reviving)) {
     parts_.store(made.release());
@@ -294,14 +300,11 @@ Result<std::unique_ptr<memory::Mark>> Engine::mark_stream(std::int32_t device,
 
 Result<drive::Pump*> Engine::pump(Parts& live) {
   if (auto* started = live.started_pump.load(std::memory_order_acquire)) return started;
-  const auto cpus = machine(false)->cpus;
   const std::lock_guard lock(live.mutex);
   if (!live.pump) {
-    const auto wanted = static_cast<std::uint32_t>(settings_->threads.value);
-    const auto threads = wanted > 0 ? wanted : std::clamp(cpus, 1U, copiers_limit);
     const auto ring_bytes =
-        settings_->pinned_bytes.value - desk_limit() * desk_pinned_bytes - flag_page_bytes;
-    auto started = drive::Pump::start(TransportMaker{syscalls_, threads, ring_bytes});
+        settings_->pinned_bytes.value - live.desks.budget_bytes() - lane_pinned_bytes;
+    auto started = drive::Pump::start(TransportMaker{syscalls_, threads_, ring_bytes});
     if (!started) return started.error();
     live.pump = std::move(*started);
     live.started_pump.store(live.pump.get(), std::memory_order_release);
@@ -309,40 +312,19 @@ Result<drive::Pump*> Engine::pump(Parts& live) {
   return live.pump.get();
 }
 
-std::uint64_t Engine::desk_limit() const {
-  return std::min(desks_limit, settings_->pinned_bytes.value / desks_share / desk_pinned_bytes);
-}
-
-Result<std::unique_ptr<memory::Desk>> Engine::take_desk(std::int32_t device) {
-  auto& live = parts();
+Result<std::unique_ptr<memory::Desk>> Engine::take_desk(std::int32_t device,
+                                                        std::uint64_t size_bytes) {
   const auto space = device_space();
   if (!space) return forked_error("transfer to or from a GPU");
-  {
-    const std::lock_guard lock(live.mutex);
-    auto& desks = live.desks[device];
-    if (!desks.free.empty()) {
-      auto desk = std::move(desks.free.back());
-      desks.free.pop_back();
-      return desk;
-    }
-    if (desks.open == desk_limit()) return std::unique_ptr<memory::Desk>();
-    ++desks.open;
-  }
-  auto desk = space->open_desk(device, drive::inline_limit_bytes);
-  if (!desk) give_desk(device, nullptr);
-  return desk;
+  return parts().desks.take(*space, device, size_bytes);
 }
 
-void Engine::give_desk(std::int32_t device, std::unique_ptr<memory::Desk> desk) {
-  auto& live = parts();
-  const std::lock_guard lock(live.mutex);
-  auto& desks = live.desks[device];
-  if (desk) {
-    desks.free.push_back(std::move(desk));
-  } else {
-    --desks.open;
-  }
+void Engine::give_desk(std::int32_t device, std::uint64_t size_bytes,
+                       std::unique_ptr<memory::Desk> desk) {
+  parts().desks.give(device, size_bytes, std::move(desk));
 }
+
+drive::Crew& Engine::crew() { return parts().crew; }
 
 Result<void> Engine::submit(std::shared_ptr<drive::Order> order) {
   auto& live = parts();

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "drive/crew.hpp"
 #include "drive/pump.hpp"
 #include "memory/cuda_space.hpp"
 #include "os/syscalls.hpp"
@@ -34,11 +35,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The work queued on the stream up to now.
   Result<std::unique_ptr<memory::Mark>> mark_stream(std::int32_t device,
                                                     const std::optional<Stream>& stream);
-  // A desk of drive::inline_limit_bytes for a small transfer on the caller's thread; null where all
-  // are taken, or the budget of pinned bytes has no room for desks. Each goes back by give_desk,
-  // unless its copy failed.
-  Result<std::unique_ptr<memory::Desk>> take_desk(std::int32_t device);
-  void give_desk(std::int32_t device, std::unique_ptr<memory::Desk> desk);
+  // A desk that holds size_bytes <= drive::crew_limit_bytes, for a small transfer on the caller's
+  // thread; null where all are taken, or the budget of pinned bytes has no room for desks. Each
+  // goes back by give_desk for the same size; null after a copy that failed.
+  Result<std::unique_ptr<memory::Desk>> take_desk(std::int32_t device, std::uint64_t size_bytes);
+  void give_desk(std::int32_t device, std::uint64_t size_bytes, std::unique_ptr<memory::Desk> desk);
+  // Shares the larger of the small reads.
+  drive::Crew& crew();
   Result<void> submit(std::shared_ptr<drive::Order> order);
   void wake_pump();
   // Runs work (fsync) on a thread of its own; one after the other. Throws std::bad_alloc with
@@ -65,11 +68,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<drive::Pump*> pump(Parts& live);
   receipt::Ledger* start_ledger(Parts& live);
   std::shared_ptr<memory::Space> device_space();
-  std::uint64_t desk_limit() const;
 
   std::shared_ptr<const Settings> settings_;
   std::function<void(std::string_view)> on_warning_;
   const os::Syscalls* syscalls_;
+  const std::uint32_t threads_;  // that may work for transfers at the same time
   std::atomic<Parts*> parts_{nullptr};
   std::atomic<std::uint32_t>* alive_ = nullptr;  // in a page that the kernel wipes in a child
   std::uint32_t forks_ = 0;

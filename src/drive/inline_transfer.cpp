@@ -1,7 +1,9 @@
 #include "drive/inline_transfer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <functional>
 #include <utility>
 
 #include "drive/account.hpp"
@@ -94,12 +96,59 @@ std::optional<Error> Move::run(const Run& planned) {
   return {};
 }
 
+// What one thread of the crew moves.
+struct Part {
+  Receipt receipt;
+  std::optional<Error> error;
+  bool ended = false;
+};
+
+// The plan's only run, in pieces that move at the same time. Those behind an error or the end of
+// the file do not count.
+std::optional<Error> move_in_parts(Move& move, Crew& crew) {
+  const Run& run = move.plan.runs[0];
+  const auto count =
+      static_cast<std::uint32_t>((run.file.size_bytes + crew_piece_bytes - 1) / crew_piece_bytes);
+  std::array<Part, crew_limit_bytes / crew_piece_bytes> parts;
+  const auto move_part = [&](std::uint32_t i) {
+    Part& part = parts[i];
+    Run piece = run;
+    piece.file.offset += i * crew_piece_bytes;
+    piece.file.size_bytes = std::min(crew_piece_bytes, run.file.size_bytes - i * crew_piece_bytes);
+    Move mine{move.syscalls,      move.plan,    move.file,   move.path,
+              move.may_fall_back, part.receipt, move.address};
+    part.error = mine.run(piece);
+    part.ended = mine.ended;
+  };
+  if (!crew.run(count, std::ref(move_part))) return move.run(run);
+  for (std::uint32_t i = 0; i < count && !move.ended; ++i) {
+    for (const auto route : all_routes) {
+      auto& share = move.receipt.routes[index(route)];
+      const auto& moved = parts[i].receipt.routes[index(route)];
+      share.bytes += moved.bytes;
+      share.segments += moved.segments;
+      if (share.reason == Reason::none) share.reason = moved.reason;
+    }
+    move.receipt.retries += parts[i].receipt.retries;
+    move.receipt.end_of_file = parts[i].receipt.end_of_file;
+    move.ended = parts[i].ended;
+    if (parts[i].error) return parts[i].error;
+  }
+  move.receipt.threads = crew.helpers() + 1;
+  return {};
+}
+
 // Moves the runs between the file and host memory at this address.
-std::optional<Error> move_runs(Move move) {
+std::optional<Error> move_runs(Move move, Crew* crew) {
   std::optional<Error> error;
   const auto& plan = move.plan;
-  for (std::uint8_t i = 0; i < plan.run_count && !error && !move.ended; ++i) {
-    error = move.run(plan.runs[i]);
+  move.receipt.threads = 1;
+  if (crew != nullptr && plan.run_count == 1 && plan.runs[0].file.size_bytes <= crew_limit_bytes) {
+    error = move_in_parts(move, *crew);
+  } else {
+    for (std::uint8_t i = 0; i < plan.run_count && !error && !move.ended; ++i) {
+      error = move.run(plan.runs[i]);
+    }
   }
   auto& receipt = move.receipt;
   receipt.wanted_bytes = plan.request.file.size_bytes;
@@ -109,7 +158,6 @@ std::optional<Error> move_runs(Move move) {
     receipt.moved_bytes += share.bytes;
     share.evidence = own_evidence(route, plan.request.direction, share.bytes, -1);
   }
-  receipt.threads = 1;
   return error;
 }
 
@@ -117,15 +165,15 @@ std::optional<Error> move_runs(Move move) {
 
 std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
                                      const transport::FileRef& file, const std::string& path,
-                                     bool may_fall_back, Receipt& receipt) {
+                                     bool may_fall_back, Crew* crew, Receipt& receipt) {
   return move_runs(
-      {syscalls, plan, file, path, may_fall_back, receipt, plan.request.memory.address});
+      {syscalls, plan, file, path, may_fall_back, receipt, plan.request.memory.address}, crew);
 }
 
 std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const Plan& plan,
                                             const transport::FileRef& file, const std::string& path,
                                             memory::Desk& desk, std::optional<void*> stream,
-                                            Receipt& receipt) {
+                                            Crew* crew, Receipt& receipt) {
   const auto& request = plan.request;
   const auto copy = [&](std::uint64_t size_bytes) -> std::optional<Error> {
     if (size_bytes == 0) return {};
@@ -140,7 +188,8 @@ std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const 
     if (auto error = copy(request.file.size_bytes)) return error;
   }
   auto error = move_runs(
-      {syscalls, plan, file, path, true, receipt, reinterpret_cast<std::uint64_t>(desk.data())});
+      {syscalls, plan, file, path, true, receipt, reinterpret_cast<std::uint64_t>(desk.data())},
+      crew);
   if (!error && request.direction == Direction::read) error = copy(receipt.moved_bytes);
   receipt.pinned_bytes = desk.size_bytes();
   return error;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "drive/crew.hpp"
 #include "memory/space.hpp"
 #include "os/syscalls.hpp"
 #include "straightway/plan.hpp"
@@ -16,17 +17,22 @@ namespace straightway::drive {
 // Up to this size a hand-off to the pump costs more than it gains.
 inline constexpr std::uint64_t inline_limit_bytes = std::uint64_t{256} << 10;
 
+// And a read up to this size, which a crew shares in pieces.
+inline constexpr std::uint64_t crew_limit_bytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t crew_piece_bytes = std::uint64_t{128} << 10;
+
 // Moves the plan's runs, or what there is of them, to or from host memory, and writes what moved
-// into the receipt.
+// into the receipt. crew: for the read of a single run that is larger than inline_limit_bytes; null
+// otherwise.
 std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
                                      const transport::FileRef& file, const std::string& path,
-                                     bool may_fall_back, Receipt& receipt);
+                                     bool may_fall_back, Crew* crew, Receipt& receipt);
 
 // The same to or from device memory, by way of the desk, which holds the whole request. The copy is
 // ordered in the user's stream.
 std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const Plan& plan,
                                             const transport::FileRef& file, const std::string& path,
                                             memory::Desk& desk, std::optional<void*> stream,
-                                            Receipt& receipt);
+                                            Crew* crew, Receipt& receipt);
 
 }  // namespace straightway::drive

@@ -1,7 +1,5 @@
 #include "drive/pump.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,6 +9,8 @@
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "os/signals_blocked.hpp"
 
 namespace straightway::drive {
 namespace {
@@ -322,14 +322,10 @@ Result<std::unique_ptr<Pump>> Pump::start(OpenTransport open_transport) {
   auto wake = transport::Wake::create();
   if (!wake) return wake.error();
   loop->wake = std::move(*wake);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  // The program's signal handlers run on the program's threads.
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   std::unique_ptr<Pump> pump(new Pump(loop));
   std::optional<Error> failed;
   try {
+    const os::SignalsBlocked blocked;
     pump->thread_ = std::thread([loop] { loop->run(); });
   } catch (const std::system_error& error) {
     failed = Error{ErrorKind::out_of_memory,
@@ -343,7 +339,6 @@ Result<std::unique_ptr<Pump>> Pump::start(OpenTransport open_transport) {
   } catch (const std::bad_alloc&) {
     failed = out_of_memory_error(Direction::read);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed) return *failed;
   return pump;
 }

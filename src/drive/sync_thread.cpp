@@ -1,13 +1,13 @@
 #include "drive/sync_thread.hpp"
 
-#include <signal.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <system_error>
 #include <utility>
+
+#include "os/signals_blocked.hpp"
 
 namespace straightway::drive {
 
@@ -50,15 +50,11 @@ SyncThread::~SyncThread() {
 
 void SyncThread::add(std::function<void()> work) {
   if (!thread_.joinable()) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // handlers run on the program's threads
     try {
+      const os::SignalsBlocked blocked;
       thread_ = std::thread([loop = loop_] { loop->run(); });
     } catch (const std::exception&) {  // no thread or no memory for one
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!thread_.joinable()) return work();
   }
   {

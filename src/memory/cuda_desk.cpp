@@ -4,23 +4,16 @@
 #include <thread>
 
 #include "memory/cuda_pinned.hpp"
+#include "os/pause.hpp"
 
 namespace straightway::memory::cuda {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
-// About 100 us: 256 KiB take 10 us, and who waits longer waits for the user's own work.
-constexpr int looks_before_nap = 2500;
+// 1 MiB takes 20 us, and who waits longer waits for the user's own work.
+constexpr auto looks_before_nap = std::chrono::microseconds(100);
 constexpr auto nap = std::chrono::microseconds(20);
 constexpr int naps_per_query = 50;
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -71,13 +64,11 @@ Status CopyDesk::ask(const UserStream& user) {
 }
 
 Status CopyDesk::wait(const UserStream& user) {
-  for (int looks = 0; flag_.usable() && flag_.value() != copies_; ++looks) {
-    if (looks < looks_before_nap) {
-      pause_briefly();
-      continue;
-    }
+  const auto done = [this] { return !flag_.usable() || flag_.value() == copies_; };
+  if (os::look_for(looks_before_nap, done)) return success;
+  for (int naps = 1; !done(); ++naps) {
     std::this_thread::sleep_for(nap);
-    if (looks % naps_per_query != 0) continue;
+    if (naps % naps_per_query != 0) continue;
     if (const Status status = ask(user); status != success) return status;
   }
   return success;

@@ -29,14 +29,22 @@ Status record(const Driver& driver, Stream stream, Event& event) {
   return status;
 }
 
-// First whether the stream is capturing: any other question would end the capture.
-Status call_in_context(const Driver& driver, const UserStream& user, CaptureStatus& capture,
-                       const std::function<Status(const UserStream&)>& calls) {
-  const Scope scope(driver, user.context);
-  Status status = scope.status();
-  if (status == success) status = driver.stream_is_capturing(user.stream, &capture);
+// First whether the stream is capturing: any other question would end the capture. Its context is
+// current.
+Status call_unless_capturing(const Driver& driver, const UserStream& user, CaptureStatus& capture,
+                             const std::function<Status(const UserStream&)>& calls) {
+  const Status status = driver.stream_is_capturing(user.stream, &capture);
   if (status != success || capture != capture_none) return status;
   return calls(user);
+}
+
+Status call_in_context(const Driver& driver, const UserStream& user, Context current,
+                       CaptureStatus& capture,
+                       const std::function<Status(const UserStream&)>& calls) {
+  if (user.context == current) return call_unless_capturing(driver, user, capture, calls);
+  const Scope scope(driver, user.context);
+  if (scope.status() != success) return scope.status();
+  return call_unless_capturing(driver, user, capture, calls);
 }
 
 class EventMark final : public Mark {
@@ -104,7 +112,7 @@ Result<UserStream> on_user_stream(Devices& devices, int device, std::optional<vo
   Status implicit = success;
   auto called = devices.in_context(device, attempted, [&](Context primary) {
     user.context = context_of(driver, user.stream, callers, callers_device, device, primary);
-    const Status status = call_in_context(driver, user, capture, calls);
+    const Status status = call_in_context(driver, user, primary, capture, calls);
     implicit = status;
     return status == stream_capture_implicit ? success : status;
   });

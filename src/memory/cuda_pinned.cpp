@@ -1,7 +1,5 @@
 #include "memory/cuda_pinned.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +10,8 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "os/signals_blocked.hpp"
 
 namespace straightway::memory::cuda {
 namespace {
@@ -42,15 +42,11 @@ void populate(std::byte* data, std::size_t size_bytes, std::uint32_t threads) {
   };
   std::vector<std::jthread> helping;
   helping.reserve(count);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's handlers run on its own threads
   try {
+    const os::SignalsBlocked blocked;
     for (auto begin = share; begin < size_bytes; begin += share) helping.emplace_back(fill, begin);
   } catch (const std::system_error&) {  // no more threads: the registration does the rest
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   fill(0);
 }
 

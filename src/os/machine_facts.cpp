@@ -131,11 +131,15 @@ std::optional<std::uint32_t> quota_cpus(const std::string& root) {
   return least;
 }
 
+std::uint32_t usable_cpus(const std::string& root) {
+  const auto cpus = affinity_cpus();
+  return std::max(1U, std::min(cpus, quota_cpus(root).value_or(cpus)));
+}
+
 MachineFacts read_machine_facts(const std::string& root) {
   MachineFacts facts;
   facts.page_bytes = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint32_t cpus = affinity_cpus();
-  facts.cpus = std::max(1U, std::min(cpus, quota_cpus(root).value_or(cpus)));
+  facts.cpus = usable_cpus(root);
   facts.nvfs_loaded = exists(root + "/proc/driver/nvidia-fs");
   facts.run_udev = is_directory(root + "/run/udev");
   facts.kernel = kernel_release(root);

@@ -7,6 +7,9 @@
 
 namespace straightway::os {
 
+// CPUs that this process may use: its affinity, within the quota.
+std::uint32_t usable_cpus(const std::string& root = "");
+
 // How many CPUs the cgroup's quota allows, rounded up; nullopt where there is no quota. The
 // tightest of the group and those above it counts.
 std::optional<std::uint32_t> quota_cpus(const std::string& root);

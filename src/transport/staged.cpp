@@ -8,7 +8,8 @@
 #include <chrono>
 #include <system_error>
 
-#include "transport/signals_blocked.hpp"
+#include "os/pause.hpp"
+#include "os/signals_blocked.hpp"
 
 namespace straightway::transport {
 namespace {
@@ -25,34 +26,22 @@ constexpr std::uint64_t largest_first_window_bytes = std::uint64_t{32} << 20;
 // A copier that must wait looks again after this; a run of 16 MiB takes 290 us on a fast link.
 constexpr auto nap = std::chrono::microseconds(50);
 constexpr unsigned long timer_slack_ns = 10'000;
-// Who napped so often in a row is one too many for the link.
-constexpr int naps_before_parking = 3;
 // Ten fill a fast link from large folios (measured), more are needed for 4 KiB pages.
 constexpr std::uint32_t first_copiers = 10;
 constexpr std::uint32_t starved_before_one_more = 16;
-constexpr int looks_before_nap = 20;  // of about 1 us each, by the one who watches the copies
+// By the one who watches the copies when nothing else is left.
+constexpr auto looks_before_nap = std::chrono::microseconds(20);
 
 std::uint64_t first_window(std::uint64_t ring_bytes, std::uint32_t copiers) {
   return std::min(
       {ring_bytes, largest_first_window_bytes, copiers * pieces_per_copier * staged_piece_bytes});
 }
 
-// About 1 us.
-void pause_briefly() {
-  for (int i = 0; i < 30; ++i) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
-}
-
 // The lock is held for a microsecond or less; sleeping for it would take fifty.
 void lock_soon(std::unique_lock<std::mutex>& lock) {
   for (int i = 0; i < 20; ++i) {
     if (lock.try_lock()) return;
-    pause_briefly();
+    os::pause_briefly();
   }
   lock.lock();
 }
@@ -111,6 +100,7 @@ std::size_t Staged::submit(std::span<const Segment> segments) {
   std::size_t count = 0;
   Lock lock(mutex_, std::defer_lock);
   lock_soon(lock);
+  fresh_ |= queue_.empty() && loads_.empty();
   while (count < segments.size() && accepted_ < depth &&
          (queue_.empty() || queue_bytes_ < ring_.size_bytes())) {
     const auto& segment = segments[count++];
@@ -144,11 +134,11 @@ std::size_t Staged::reap(std::span<Completion> completions) {
 // that refuses more threads gets the work done by those that there are; with none, reap() does it.
 void Staged::start_copiers() {
   const auto pieces = (queue_bytes_ + staged_piece_bytes - 1) / staged_piece_bytes;
-  const auto ready = copiers_.size() - idle_ - parked_ - busy_;
+  const auto ready = copiers_.size() - idle_.asleep() - busy_;
   if (pieces <= ready) return;
   auto missing = pieces - ready;
-  missing -= call_copiers(missing);
-  const SignalsBlocked blocked;
+  missing -= idle_.call(missing);
+  const os::SignalsBlocked blocked;
   for (; missing > 0 && copiers_.size() < copiers_wanted_; --missing) {
     try {
       copiers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
@@ -158,35 +148,15 @@ void Staged::start_copiers() {
       return;
     }
   }
-  if (missing > 0 && parked_ > 0 && tickets_.empty()) link_starves_.notify_one();
   capabilities_.poll_interval_ns = 0;
-}
-
-std::size_t Staged::call_copiers(std::size_t count) {
-  const auto called = std::min<std::size_t>(count, idle_);
-  idle_ -= static_cast<std::uint32_t>(called);
-  called_ += static_cast<std::uint32_t>(called);
-  for (auto i = called; i > 0; --i) has_work_.notify_one();
-  return called;
-}
-
-void Staged::sleep(Lock& lock, const std::stop_token& stop) {
-  ++idle_;
-  has_work_.wait(lock, stop, [this] { return called_ > 0; });
-  --(called_ > 0 ? called_ : idle_);
 }
 
 void Staged::work(const std::stop_token& stop) {
   ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
   const auto host = make_();
   Lock lock(mutex_);
-  int naps = 0;
   while (!stop.stop_requested() || !queue_.empty() || !loads_.empty()) {
-    if (work_once(lock, *host)) {
-      naps = 0;
-    } else {
-      rest(lock, stop, naps);
-    }
+    if (!work_once(lock, *host)) rest(lock, stop);
   }
 }
 
@@ -195,7 +165,7 @@ bool Staged::work_once(Lock& lock, Transport& host) {
   advance();
   Load* load = next_load();
   if (load != nullptr) {
-    if (!tickets_.empty() && !watched_) call_copiers(1);  // to watch them
+    if (!tickets_.empty() && !watched_) idle_.call(1);  // to watch them
     auto* ring = memory(load->at) - load->at;
     ++busy_;
     lock.unlock();
@@ -208,6 +178,7 @@ bool Staged::work_once(Lock& lock, Transport& host) {
   }
   if (should_tell()) {
     told_ = true;
+    fresh_ = false;
     wake_.signal();
   }
   return load != nullptr || grow(lock);
@@ -237,31 +208,25 @@ void Staged::count_starving() {
   take_finished_copies();
   if (!tickets_.empty() || queue_.empty() || ++starved_ < starved_before_one_more) return;
   starved_ = 0;
-  if (parked_ == 0) copiers_wanted_ = std::min(copiers_wanted_ + 1, capabilities_.threads);
+  copiers_wanted_ = std::min(copiers_wanted_ + 1, capabilities_.threads);
 }
 
-// While copies are in flight and more waits for room, everybody naps, and who does so too often
-// parks until the link starves. Where nothing is left to claim, one watches the copies and the
-// others sleep.
-void Staged::rest(Lock& lock, const std::stop_token& stop, int& naps) {
+// While copies are in flight and more waits for room, everybody naps; where nothing is left to
+// claim, one watches the copies and the others sleep.
+void Staged::rest(Lock& lock, const std::stop_token& stop) {
   if (tickets_.empty() || (watched_ && queue_.empty())) {
-    return sleep(lock, stop);
-  }
-  if (watched_ && ++naps > naps_before_parking) {
-    ++parked_;
-    link_starves_.wait(lock, stop, [this] { return tickets_.size() < copies_in_flight_limit; });
-    --parked_;
-    naps = 0;
-    return;
+    return idle_.sleep(lock, stop);
   }
   const bool watches = !std::exchange(watched_, true);
   const auto before = tickets_.front();
-  for (int i = 0; watches && queue_.empty() && i < looks_before_nap; ++i) {
-    lock.unlock();
-    pause_briefly();
-    lock_soon(lock);
-    take_finished_copies();
-    if (tickets_.empty() || tickets_.front() != before) break;
+  if (watches && queue_.empty()) {
+    os::look_for(looks_before_nap, [&] {
+      lock.unlock();
+      os::pause_briefly();
+      lock_soon(lock);
+      take_finished_copies();
+      return tickets_.empty() || tickets_.front() != before;
+    });
   }
   if (!tickets_.empty() && tickets_.front() == before) {
     lock.unlock();
@@ -283,7 +248,7 @@ void Staged::advance() {
 // waits here any more.
 bool Staged::should_tell() const {
   if (done_.empty() || told_) return false;
-  return queue_.size() < copiers_wanted_ || done_.size() >= depth / 4 ||
+  return fresh_ || queue_.size() < copiers_wanted_ || done_.size() >= depth / 4 ||
          done_bytes_ >= ring_.size_bytes() / 4;
 }
 
@@ -383,7 +348,7 @@ void Staged::retire() {
     ring_.give_back();
     ++regions;
   }
-  if (regions > 0 && !queue_.empty()) call_copiers(regions);
+  if (regions > 0 && !queue_.empty()) idle_.call(regions);
 }
 
 void Staged::take_finished_copies() {
@@ -401,7 +366,7 @@ void Staged::take_finished_copies() {
       ++drains;
     }
   }
-  if (drains > 1) call_copiers(drains - 1);  // beside the one who found them
+  if (drains > 1) idle_.call(drains - 1);  // beside the one who found them
 }
 
 void Staged::send_copies() {
@@ -427,9 +392,6 @@ void Staged::send_copies() {
     }
     send_run(first, count);
     first += count;
-  }
-  if (tickets_.size() < copies_in_flight_limit && !queue_.empty() && parked_ > 0) {
-    link_starves_.notify_one();
   }
 }
 

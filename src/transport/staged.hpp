@@ -6,9 +6,8 @@
 // whenever fewer than two copies are in flight, the longest run of filled regions leaves as one, up
 // to 16 MiB. The engine loses about 5 us between two copies (measured: 48 GB/s in 1 MiB copies
 // where 55 is the link), so runs grow by themselves exactly when the link is the limit, and nothing
-// waits for a full slot. Nobody spins: who finds no room sleeps, and one at a time watches copies.
+// waits for a full slot. Nobody spins: who finds no room naps, and one at a time watches copies.
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -20,6 +19,7 @@
 #include "memory/space.hpp"
 #include "transport/load.hpp"
 #include "transport/ring.hpp"
+#include "transport/sleepers.hpp"
 #include "transport/transport.hpp"
 #include "transport/wake.hpp"
 
@@ -53,10 +53,8 @@ class Staged final : public Transport {
 
   void work(const std::stop_token& stop);
   bool work_once(Lock& lock, Transport& host);
-  void rest(Lock& lock, const std::stop_token& stop, int& naps);
+  void rest(Lock& lock, const std::stop_token& stop);
   void start_copiers();
-  std::size_t call_copiers(std::size_t count);
-  void sleep(Lock& lock, const std::stop_token& stop);
 
   // All below: with the lock held.
   std::byte* memory(std::uint64_t at) const;
@@ -88,8 +86,6 @@ class Staged final : public Transport {
   std::uint32_t accepted_ = 0;  // not reaped yet; the submitting thread only
 
   std::mutex mutex_;  // guards all below
-  std::condition_variable_any has_work_;
-  std::condition_variable_any link_starves_;
   std::deque<Segment> queue_;
   std::uint64_t queue_bytes_ = 0;
   Ring ring_;
@@ -100,12 +96,11 @@ class Staged final : public Transport {
   std::deque<std::uint64_t> tickets_;  // of the runs in flight, in order
   std::deque<Completion> done_;
   std::uint64_t done_bytes_ = 0;
-  std::uint32_t idle_ = 0;    // copiers that sleep until they are called
-  std::uint32_t called_ = 0;  // that are about to wake up
-  std::uint32_t busy_ = 0;    // that move a load
-  std::uint32_t parked_ = 0;  // copiers that the link has no use for now
-  bool watched_ = false;      // somebody looks at the copies in flight
-  bool told_ = false;         // the wake-up object was signalled, and nobody reaped since
+  Sleepers idle_;           // copiers that have nothing to do
+  std::uint32_t busy_ = 0;  // that move a load
+  bool watched_ = false;    // somebody looks at the copies in flight
+  bool fresh_ = false;      // nothing of what began on an empty ring was reported yet
+  bool told_ = false;       // the wake-up object was signalled, and nobody reaped since
   std::shared_ptr<const Error> broken_;  // the lane's sticky error: nothing more can be copied
   std::uint32_t copiers_wanted_ = 1;
   std::uint32_t starved_ = 0;  // times that a load found the link idle

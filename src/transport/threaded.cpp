@@ -5,7 +5,7 @@
 #include <exception>
 #include <new>
 
-#include "transport/signals_blocked.hpp"
+#include "os/signals_blocked.hpp"
 
 namespace straightway::transport {
 namespace {
@@ -32,7 +32,7 @@ Threaded::~Threaded() {
 // A machine that refuses more threads, or memory for them, gets the work done by those that there
 // are; with none the submitting thread does it.
 void Threaded::start_worker() {
-  const SignalsBlocked blocked;
+  const os::SignalsBlocked blocked;
   try {
     workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   } catch (const std::exception&) {

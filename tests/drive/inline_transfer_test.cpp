@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace straightway::drive {
 namespace {
@@ -41,9 +44,10 @@ class InlineTransfer : public testing::Test {
   }
   std::optional<Error> move(std::vector<std::int64_t> answers, bool may_fall_back = true) {
     script = {std::move(answers), 0, {}};
-    return transfer_inline(syscalls, plan, {3, 4}, "a.bin", may_fall_back, receipt);
+    return transfer_inline(syscalls, plan, {3, 4}, "a.bin", may_fall_back, crew, receipt);
   }
   os::Syscalls syscalls{};
+  Crew* crew = nullptr;
   Plan plan;
   Receipt receipt;
   char memory[256];
@@ -87,6 +91,70 @@ TEST_F(InlineTransfer, DirectFallsBackOnceAndSaysSo) {
   const auto error = move({-EINVAL}, false);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind, ErrorKind::route_refused);
+}
+
+// A file of this length, whose byte at an offset follows from it; it may fail behind an offset.
+std::atomic<std::uint64_t> file_end{0};
+std::atomic<std::uint64_t> bad_from{UINT64_MAX};
+char byte_at(std::uint64_t offset) { return static_cast<char>(offset * 2654435761 >> 13); }
+
+std::int64_t file_pread(int, void* to, std::size_t size, std::uint64_t offset) {
+  if (offset + size > bad_from) return -EIO;
+  if (offset >= file_end) return 0;
+  const auto count = std::min<std::uint64_t>(size, file_end - offset);
+  for (std::uint64_t i = 0; i < count; ++i) static_cast<char*>(to)[i] = byte_at(offset + i);
+  return static_cast<std::int64_t>(count);
+}
+
+class SharedTransfer : public testing::Test {
+ protected:
+  SharedTransfer() {
+    syscalls.pread = file_pread;
+    plan.request.file = plan.runs[0].file = {1000, memory.size()};
+    plan.request.memory.address = reinterpret_cast<std::uint64_t>(memory.data());
+    plan.runs[0].segment_bytes = crew_limit_bytes;
+    plan.run_count = 1;
+    file_end = UINT64_MAX;
+    bad_from = UINT64_MAX;
+  }
+  std::optional<Error> move() {
+    return transfer_inline(syscalls, plan, {3, 4}, "a.bin", true, &crew, receipt);
+  }
+  std::uint64_t right_bytes() const {
+    std::uint64_t count = 0;
+    while (count < memory.size() && memory[count] == byte_at(1000 + count)) ++count;
+    return count;
+  }
+  os::Syscalls syscalls{};
+  Crew crew{3};
+  Plan plan;
+  Receipt receipt;
+  std::vector<char> memory = std::vector<char>(crew_limit_bytes - 777, 'x');
+};
+
+TEST_F(SharedTransfer, EveryPartArrives) {
+  EXPECT_FALSE(move());
+  EXPECT_EQ(right_bytes(), memory.size());
+  EXPECT_EQ(receipt.moved_bytes, memory.size());
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].segments, 8U);
+  EXPECT_EQ(receipt.threads, 4U);
+}
+
+TEST_F(SharedTransfer, NothingBehindTheEndCounts) {
+  file_end = 1000 + 300'000;
+  EXPECT_FALSE(move());
+  EXPECT_EQ(receipt.moved_bytes, 300'000U);
+  EXPECT_EQ(receipt.end_of_file, file_end);
+  EXPECT_EQ(right_bytes(), 300'000U);
+  EXPECT_EQ(memory[300'000], 'x');
+}
+
+TEST_F(SharedTransfer, TheFirstErrorIsTold) {
+  bad_from = 1000 + 300'000;
+  const auto error = move();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, EIO);
+  EXPECT_EQ(error->offset, 1000 + 2 * crew_piece_bytes);
 }
 
 }  // namespace

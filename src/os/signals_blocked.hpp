@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-namespace straightway::transport {
+namespace straightway::os {
 
 class SignalsBlocked {
  public:
@@ -22,4 +22,4 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-}  // namespace straightway::transport
+}  // namespace straightway::os
