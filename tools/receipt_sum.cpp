@@ -51,6 +51,10 @@ void add(Receipt& sum, const Receipt& later) {
   sum.retries += later.retries;
   if (sum.fallbacks == 0) sum.fallback_code = later.fallback_code;
   sum.fallbacks += later.fallbacks;
+  sum.found.hot_bytes += later.found.hot_bytes;
+  sum.found.cold_bytes += later.found.cold_bytes;
+  sum.found.unknown_bytes += later.found.unknown_bytes;
+  if (sum.cold_reason == Reason::none) sum.cold_reason = later.cold_reason;
   sum.disk_measured = sum.disk_measured && later.disk_measured;
   sum.disk_bytes = sum.disk_measured ? sum.disk_bytes + later.disk_bytes : 0;
   sum.threads = std::max(sum.threads, later.threads);

@@ -20,6 +20,7 @@ struct FileFacts {
   bool is_block_device = false;
   std::uint32_t direct_offset_align_bytes = 0;  // statx DIOALIGN, else probed; 0: no O_DIRECT
   std::uint32_t direct_memory_align_bytes = 0;
+  bool dontcache = false;  // the file system takes reads that leave nothing cached (RWF_DONTCACHE)
   bool operator==(const FileFacts&) const = default;
 };
 

@@ -21,6 +21,9 @@ struct Request {
   MemoryRange memory;
   std::uint64_t file_size_bytes = 0;  // when it was planned; reads end there
   bool registered = false;            // cuFile door: the buffer was registered
+  // What the machine and the cgroup have to spare for the page cache; 0: not looked up (the request
+  // is small, or nothing depends on it).
+  std::uint64_t spare_memory_bytes = 0;
   bool operator==(const Request&) const = default;
 };
 
@@ -35,6 +38,26 @@ struct Cut {
   FileRange piece(std::uint64_t i) const;  // i < count
 };
 
+// How the cold MiB of a run are read; hot ones, and those of which nothing is known, go as the run
+// says. `same`: nothing is looked up.
+enum class ColdWay : std::uint8_t {
+  same,
+  ahead,    // readahead well before they are needed; they stay in the page cache
+  dropped,  // RWF_DONTCACHE
+  direct,   // O_DIRECT
+  trimmed,  // buffered, then dropped from the page cache
+};
+const char* to_string(ColdWay way);
+
+// What of a range was in the page cache when it was looked up.
+struct CacheFound {
+  std::uint64_t hot_bytes = 0;
+  std::uint64_t cold_bytes = 0;
+  std::uint64_t unknown_bytes = 0;
+  bool operator==(const CacheFound&) const = default;
+  bool looked() const { return (hot_bytes | cold_bytes | unknown_bytes) != 0; }
+};
+
 // A stretch of the request that travels one way, in segments. Segments end at absolute file offsets
 // that are multiples of segment_bytes.
 struct Run {
@@ -44,6 +67,9 @@ struct Run {
   std::uint64_t segment_bytes = 0;  // a power of two
   std::uint32_t align_bytes = 1;    // the envelope's alignment; 1: envelope = payload
   bool direct_io = false;           // the storage side is O_DIRECT
+  ColdWay cold = ColdWay::same;
+  Reason cold_reason = Reason::none;
+  std::uint32_t cold_align_bytes = 1;  // of cold MiB by O_DIRECT
   bool operator==(const Run&) const = default;
 };
 
@@ -100,6 +126,7 @@ struct Plan {
   std::uint8_t run_count = 0;
   std::array<Reason, route_count> refused{};  // by Route; none: it is used, or was not asked
   Reason failure = Reason::none;  // the request cannot be served as asked; runs is empty then
+  CacheFound first_window;        // by explain: the first 64 MiB, where residency will decide
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;
   std::shared_ptr<const Settings> settings;

@@ -76,8 +76,10 @@ struct Receipt {
   std::int32_t fallback_code = 0;  // the first one's errno
   bool disk_measured = false;      // whether disk_bytes was observed
   std::uint64_t disk_bytes = 0;    // read from storage on behalf of this request
-  std::uint32_t threads = 0;       // that worked for it
-  std::uint64_t pinned_bytes = 0;  // of the ring
+  CacheFound found;                // what was looked up ahead of the bytes; none of it: nothing was
+  Reason cold_reason = Reason::none;  // how cold bytes were read, and why
+  std::uint32_t threads = 0;          // that worked for it
+  std::uint64_t pinned_bytes = 0;     // of the ring
   Times times;
   LayerCounters layer;                       // what the cuFile layer counted
   std::shared_ptr<const RangeTable> ranges;  // many-range calls only

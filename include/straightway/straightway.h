@@ -374,6 +374,10 @@ typedef struct sw_receipt_summary {
   uint64_t layer_p2pdma;
   uint64_t layer_posix;
   uint64_t range_count; /* of sw_receipt_ranges; 0 for a call of one range */
+  /* What of the request was in the page cache when it was looked up; all 0: nothing was. */
+  uint64_t found_hot_bytes;
+  uint64_t found_cold_bytes;
+  uint64_t found_unknown_bytes;
 } sw_receipt_summary;
 
 typedef struct sw_route_share {

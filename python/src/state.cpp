@@ -64,7 +64,7 @@ void fields(Archive& a, V& v) {
 
 template <class Archive, Like<Request> V>
 void fields(Archive& a, V& v) {
-  a(v.direction, v.door, v.file, v.memory, v.file_size_bytes, v.registered);
+  a(v.direction, v.door, v.file, v.memory, v.file_size_bytes, v.registered, v.spare_memory_bytes);
 }
 
 template <class Archive, Like<Cut> V>
@@ -72,9 +72,15 @@ void fields(Archive& a, V& v) {
   a(v.offset, v.size_bytes, v.piece_bytes, v.count);
 }
 
+template <class Archive, Like<CacheFound> V>
+void fields(Archive& a, V& v) {
+  a(v.hot_bytes, v.cold_bytes, v.unknown_bytes);
+}
+
 template <class Archive, Like<Run> V>
 void fields(Archive& a, V& v) {
-  a(v.route, v.reason, v.file, v.segment_bytes, v.align_bytes, v.direct_io);
+  a(v.route, v.reason, v.file, v.segment_bytes, v.align_bytes, v.direct_io, v.cold, v.cold_reason,
+    v.cold_align_bytes);
 }
 
 template <class Archive, Like<LayerCounters> V>
@@ -94,8 +100,8 @@ void fields(Archive& a, V& v) {
 
 template <class Archive, Like<Plan> V>
 void fields(Archive& a, V& v) {
-  a(v.request, v.front, v.cufile, v.runs, v.run_count, v.refused, v.failure, v.file, v.machine,
-    v.settings);
+  a(v.request, v.front, v.cufile, v.runs, v.run_count, v.refused, v.failure, v.first_window, v.file,
+    v.machine, v.settings);
 }
 
 template <class Archive, Like<Evidence> V>
@@ -122,8 +128,8 @@ template <class Archive, Like<Receipt> V>
 void fields(Archive& a, V& v) {
   a(v.direction, v.door, v.memory, v.file_offset, v.wanted_bytes, v.moved_bytes, v.ended_early,
     v.end_of_file, v.routes, v.refused, v.retries, v.fallbacks, v.fallback_code, v.disk_measured,
-    v.disk_bytes, v.threads, v.pinned_bytes, v.times, v.layer, v.ranges, v.file, v.machine,
-    v.settings);
+    v.disk_bytes, v.found, v.cold_reason, v.threads, v.pinned_bytes, v.times, v.layer, v.ranges,
+    v.file, v.machine, v.settings);
 }
 
 template <class T>

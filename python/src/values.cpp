@@ -129,6 +129,10 @@ void bind_receipt(nb::module_& module) {
       .def_ro("fallback_code", &Receipt::fallback_code)
       .def_ro("disk_measured", &Receipt::disk_measured)
       .def_ro("disk_bytes", &Receipt::disk_bytes)
+      .def("found",
+           [](const Receipt& r) {
+             return nb::make_tuple(r.found.hot_bytes, r.found.cold_bytes, r.found.unknown_bytes);
+           })
       .def_ro("threads", &Receipt::threads)
       .def_ro("pinned_bytes", &Receipt::pinned_bytes)
       .def("times",

@@ -31,6 +31,7 @@ from ._jobs import Job
 from ._straightway import version as _version
 from ._values import (
     Evidence,
+    Found,
     Plan,
     PlannedRoute,
     RangeTable,
@@ -60,6 +61,7 @@ __all__ = [
     "Evidence",
     "EvidenceMissing",
     "File",
+    "Found",
     "Job",
     "Plan",
     "PlannedRoute",

@@ -52,6 +52,19 @@ class RouteShare(NamedTuple):
     evidence: Evidence
 
 
+class Found(NamedTuple):
+    """What of a read was in the page cache when it was looked up, just ahead of the bytes.
+
+    >>> import straightway as sw
+    >>> sw.Found(4096, 0, 0).hot_bytes
+    4096
+    """
+
+    hot_bytes: int
+    cold_bytes: int
+    unknown_bytes: int
+
+
 class PlannedRoute(NamedTuple):
     """What one route is to move.
 
@@ -277,6 +290,12 @@ class Receipt(_Value):
     def disk_bytes(self) -> int | None:
         """Bytes read from storage on behalf of this request; None: not measured."""
         return self._value.disk_bytes if self._value.disk_measured else None
+
+    @property
+    def found(self) -> Found | None:
+        """What was in the page cache when it was looked up; None: nothing was looked up."""
+        found = Found(*self._value.found())
+        return found if any(found) else None
 
     @property
     def threads(self) -> int:

@@ -34,7 +34,10 @@ sw_receipt_summary summary_of(const Receipt& receipt) {
           .layer_nvfs = receipt.layer.nvfs,
           .layer_p2pdma = receipt.layer.p2pdma,
           .layer_posix = receipt.layer.posix,
-          .range_count = receipt.ranges ? receipt.ranges->offset.size() : 0};
+          .range_count = receipt.ranges ? receipt.ranges->offset.size() : 0,
+          .found_hot_bytes = receipt.found.hot_bytes,
+          .found_cold_bytes = receipt.found.cold_bytes,
+          .found_unknown_bytes = receipt.found.unknown_bytes};
 }
 
 sw_route_share share_of(const Receipt& receipt, Route route) {

@@ -10,6 +10,7 @@
 
 #include "api/job.hpp"
 #include "api/outcome.hpp"
+#include "api/page_cache.hpp"
 #include "api/second_descriptor.hpp"
 #include "drive/inline_transfer.hpp"
 #include "os/facts.hpp"
@@ -157,6 +158,7 @@ std::optional<drive::TransferSpec> Prepared::spec() const {
     any |= plan.run_count > 0;
   }
   if (!any) return {};
+  use_page_cache(spec, engine().syscalls());
   return spec;
 }
 
@@ -171,8 +173,12 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   }
   const auto settings = call_settings(ranges.front().file->settings, options);
   prepared.plans.reserve(ranges.size());
+  std::uint64_t largest_bytes = 0;
+  for (const auto& range : ranges) largest_bytes = std::max(largest_bytes, range.size_bytes);
+  auto spare_bytes = spare_memory(direction, largest_bytes, *settings);
   for (const auto& range : ranges) {
-    auto plan = plan_call(direction, range, settings);
+    auto plan = plan_call(direction, range, settings, nullptr, spare_bytes);
+    spare_bytes -= std::min(spare_bytes, range.size_bytes);
     if (!plan) return plan.error();
     if (plan->failure != Reason::none) return refusal(*plan);
     if (auto secured = secure_direct(*plan, *range.file); !secured) return secured.error();
@@ -197,10 +203,11 @@ bool may_hit_size_limit(const CallRange& range, Direction direction) {
          range.offset + range.size_bytes > limit.rlim_cur;
 }
 
-// A read that a crew shares: a single run through the page cache.
+// A read that a crew shares: a single run through the page cache, which may keep it.
 bool wants_crew(const Plan& plan) {
   return plan.request.direction == Direction::read && plan.run_count == 1 &&
-         !plan.runs[0].direct_io && plan.runs[0].file.size_bytes > drive::inline_limit_bytes;
+         !plan.runs[0].direct_io && plan.runs[0].file.size_bytes > drive::inline_limit_bytes &&
+         (plan.runs[0].cold == ColdWay::same || plan.runs[0].cold == ColdWay::ahead);
 }
 
 // Whether the caller's own thread does it: small, nobody watches, and of device memory all through
@@ -413,7 +420,8 @@ std::vector<CallRange> only(CallRange range) {
 }
 
 Result<Plan> plan_call(Direction direction, const CallRange& range,
-                       const std::shared_ptr<const Settings>& settings, const MemoryRange* known) {
+                       const std::shared_ptr<const Settings>& settings, const MemoryRange* known,
+                       std::uint64_t spare_memory_bytes) {
   if (auto checked = check_offsets(direction, range); !checked) return checked.error();
   if (known == nullptr) {
     if (auto checked = check_range(direction, range); !checked) return checked.error();
@@ -423,6 +431,7 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
   request.direction = direction;
   request.door = range.file->door;
   request.file = {range.offset, range.size_bytes};
+  request.spare_memory_bytes = spare_memory_bytes;
   if (known != nullptr) {
     request.memory = *known;
   } else {

@@ -80,6 +80,10 @@ void add_receipt(Receipt& sum, RangeTable& table, const Receipt& part) {
   sum.retries += part.retries;
   sum.fallbacks += part.fallbacks;
   if (sum.fallback_code == 0) sum.fallback_code = part.fallback_code;
+  sum.found.hot_bytes += part.found.hot_bytes;
+  sum.found.cold_bytes += part.found.cold_bytes;
+  sum.found.unknown_bytes += part.found.unknown_bytes;
+  if (sum.cold_reason == Reason::none) sum.cold_reason = part.cold_reason;
   sum.disk_measured &= part.disk_measured;
   sum.disk_bytes = sum.disk_measured ? sum.disk_bytes + part.disk_bytes : 0;
   sum.threads = std::max(sum.threads, part.threads);
@@ -233,7 +237,7 @@ Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions
   FileUse use(open_);
   if (!use) return closed_error(direction, path());
   const auto settings = call_settings(use->settings, options);
-  return plan_call(direction, range_of(std::move(use), memory, options), settings);
+  return explain_call(direction, range_of(std::move(use), memory, options), settings);
 }
 
 Result<Plan> File::explain(Direction direction, SpaceKind space, std::int32_t device,
@@ -245,7 +249,7 @@ Result<Plan> File::explain(Direction direction, SpaceKind space, std::int32_t de
   const MemoryRange memory{space, space == SpaceKind::host ? -1 : device, 0, size_bytes};
   const CallRange range{
       std::move(use), options.offset, options.size_bytes.value_or(size_bytes), {}};
-  return plan_call(direction, range, settings, &memory);
+  return explain_call(direction, range, settings, &memory);
 }
 
 Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOptions& options,
@@ -274,6 +278,7 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
       sum = *receipt;
       sum.wanted_bytes = sum.moved_bytes = 0;
       sum.routes = {};
+      sum.found = {};
       sum.retries = sum.fallbacks = 0;
       sum.disk_bytes = 0;
       sum.ended_early = false;

@@ -26,7 +26,9 @@ bool may_fall_back(const Plan& plan) { return plan.settings->policy.value != Pol
 
 bool uses_direct(const Plan& plan) {
   bool uses = false;
-  for (std::uint8_t i = 0; i < plan.run_count; ++i) uses |= plan.runs[i].direct_io;
+  for (std::uint8_t i = 0; i < plan.run_count; ++i) {
+    uses |= plan.runs[i].direct_io || plan.runs[i].cold == ColdWay::direct;
+  }
   return uses;
 }
 
@@ -35,6 +37,10 @@ Result<void> secure_direct(Plan& plan, OpenFile& file) {
   if (!may_fall_back(plan)) return direct_refusal(plan, file.direct_code());
   for (std::uint8_t i = 0; i < plan.run_count; ++i) {
     auto& run = plan.runs[i];
+    if (run.cold == ColdWay::direct) {
+      run.cold = ColdWay::trimmed;
+      run.cold_reason = Reason::cold_trimmed;
+    }
     if (!run.direct_io) continue;
     run.direct_io = false;
     run.align_bytes = 1;

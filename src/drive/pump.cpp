@@ -239,7 +239,10 @@ void Pump::Loop::begin(Active& active, std::uint32_t id) {
   Routes routes;
   std::array<bool, 2> needed{order.spec.legs.empty(), false};  // a warm-up: open it
   for (const auto& leg : order.spec.legs) {
-    for (std::uint8_t i = 0; i < leg.run_count; ++i) needed[leg.runs[i].direct_io] = true;
+    for (std::uint8_t i = 0; i < leg.run_count; ++i) {
+      needed[leg.runs[i].direct_io] = true;
+      if (leg.runs[i].cold == ColdWay::direct) needed[1] = true;
+    }
   }
   if (needed[1]) needed[0] = true;  // to fall back to, and for edges
   for (const bool direct_io : {false, true}) {

@@ -22,7 +22,8 @@ Transfer::Transfer(TransferSpec spec, const Routes& routes, std::uint32_t id)
       id_(id),
       attachments_(spec_.files.size()),
       ends_(spec_.legs.size(), no_end),
-      leg_bytes_(spec_.legs.size(), 0) {
+      leg_bytes_(spec_.legs.size(), 0),
+      windows_(spec_.cache_steps) {
   for (const auto& leg : spec_.legs) wanted_bytes_ += leg.range.size_bytes;
   skip_finished_legs();
 }
@@ -45,17 +46,62 @@ void Transfer::skip_finished_legs() {
 }
 
 // Looks at the next piece without taking it. False when there is none.
-bool Transfer::next_piece(Piece& piece) const {
+bool Transfer::next_piece(Piece& piece) {
   if (!again_.empty()) {
     piece = again_.back();
     return true;
   }
   if (leg_ >= spec_.legs.size()) return false;
-  const auto& run = spec_.legs[leg_].runs[run_];
-  piece = {
-      leg_, run.route, run.reason, run.direct_io, run.align_bytes, segment(run, segment_).payload,
-      0,    false};
+  if (!ready_) ready_ = new_piece();
+  piece = *ready_;
   return true;
+}
+
+Transfer::Piece Transfer::new_piece() {
+  const auto& run = spec_.legs[leg_].runs[run_];
+  Piece piece;
+  piece.leg = leg_;
+  piece.route = run.route;
+  piece.reason = run.reason;
+  piece.direct_io = run.direct_io;
+  piece.align_bytes = run.align_bytes;
+  piece.payload = segment(run, segment_).payload;
+  if (run.cold != ColdWay::same && spec_.look_up) resolve(piece, run);
+  return piece;
+}
+
+// By what the page cache has of it now.
+void Transfer::resolve(Piece& piece, const Run& run) {
+  if (const std::pair key{leg_, run_}; windows_of_ != key) {
+    windows_of_ = key;
+    windows_.begin(run, spec_.files[spec_.legs[leg_].file].ref.fd, spec_.look_up);
+  }
+  const auto way = plan::resolve(run, piece.payload, windows_.at(piece.payload.offset));
+  piece.route = way.route;
+  piece.reason = way.reason;
+  piece.direct_io = way.direct_io;
+  piece.align_bytes = way.align_bytes;
+  piece.dontcache = way.dontcache;
+  piece.trim = way.trim;
+  piece.ahead = windows_.take_ahead(piece.payload.offset);
+  if (way.trim) remember_trimmed(piece);
+}
+
+void Transfer::remember_trimmed(const Piece& piece) {
+  const auto file = spec_.legs[piece.leg].file;
+  if (!trimmed_.empty() && trimmed_.back().file == file &&
+      end_of(trimmed_.back().range) == piece.payload.offset) {
+    trimmed_.back().range.size_bytes += piece.payload.size_bytes;
+  } else {
+    trimmed_.push_back({file, piece.payload});
+  }
+}
+
+void Transfer::drop_trimmed() {
+  if (spec_.drop_pages) {
+    for (const auto& [file, range] : trimmed_) spec_.drop_pages(spec_.files[file].ref.fd, range);
+  }
+  trimmed_.clear();
 }
 
 const transport::Attachment* Transfer::attach(transport::Transport& transport, std::uint32_t file) {
@@ -85,6 +131,10 @@ transport::Segment Transfer::segment_of(const Piece& piece, std::uint32_t slot,
   const std::uint64_t mask = piece.align_bytes - 1;
   made.envelope_offset = made.file_offset & ~mask;
   made.envelope_bytes = ((end_of(piece.payload) + mask) & ~mask) - made.envelope_offset;
+  made.dontcache = piece.dontcache;
+  made.trim = piece.trim;
+  made.ahead_offset = piece.ahead.offset;
+  made.ahead_bytes = piece.ahead.size_bytes;
   return made;
 }
 
@@ -102,6 +152,7 @@ std::uint32_t Transfer::take_slot() {
 bool Transfer::submit_next() {
   Piece piece;
   if (!next_piece(piece)) return false;
+  if (no_dontcache_ && piece.dontcache) forgo_dontcache(piece);
   const auto file = spec_.legs[piece.leg].file;
   auto* transport = routes_.of(piece.route, piece.direct_io);
   if (transport == nullptr) {
@@ -124,6 +175,7 @@ bool Transfer::submit_next() {
   if (!again_.empty()) {
     again_.pop_back();
   } else {
+    ready_.reset();
     ++segment_;
     skip_finished_legs();
   }
@@ -150,6 +202,7 @@ bool Transfer::step(std::uint64_t now_ns) {
 void Transfer::stop(Error reason) {
   if (!error_) error_ = std::move(reason);
   stopped_ = true;
+  ready_.reset();
   again_.clear();
 }
 
@@ -177,13 +230,29 @@ void Transfer::complete(const transport::Completion& completion, std::uint64_t n
     count_bytes(piece, static_cast<std::uint64_t>(completion.result));
   }
   settle(piece, completion);
+  if (drained()) drop_trimmed();
+}
+
+// The same read, whose pages are dropped afterwards if they were not there before.
+void Transfer::forgo_dontcache(Piece& piece) {
+  piece.dontcache = false;
+  piece.reason = Reason::cold_trimmed;
+}
+
+void Transfer::cache_after_all(Piece piece) {
+  if (stopped_) return;
+  no_dontcache_ = true;
+  forgo_dontcache(piece);
+  ++retries_;
+  again_.push_back(piece);
 }
 
 void Transfer::settle(Piece piece, const transport::Completion& completion) {
   auto verdict = completion.error
                      ? Verdict::fail
                      : judge(spec_.direction, completion.result, piece.payload.size_bytes,
-                             piece.direct_io, piece.attempts);
+                             piece.direct_io || piece.dontcache, piece.attempts);
+  if (verdict == Verdict::fall_back && piece.dontcache) return cache_after_all(piece);
   if (verdict == Verdict::fall_back && !spec_.may_fall_back) verdict = Verdict::fail;
   if (verdict == Verdict::fail) return stop(failure(piece, completion));
   if (stopped_) return;
@@ -191,6 +260,7 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
     case Verdict::rest:
       return submit_rest(piece, static_cast<std::uint64_t>(completion.result));
     case Verdict::again:
+      piece.ahead = {};
       ++piece.attempts;
       ++retries_;
       return again_.push_back(piece);
@@ -216,6 +286,7 @@ void Transfer::submit_rest(Piece piece, std::uint64_t moved) {
   piece.payload.offset += moved;
   piece.payload.size_bytes -= moved;
   piece.attempts = 0;
+  piece.ahead = {};
   if (piece.direct_io && piece.payload.offset % piece.align_bytes != 0) {
     piece.direct_io = false;
     piece.align_bytes = 1;
@@ -242,6 +313,7 @@ void Transfer::fall_back(Piece piece, std::int32_t code) {
 void Transfer::meet_end(const Piece& piece) {
   ends_[piece.leg] = std::min(ends_[piece.leg], piece.payload.offset);
   if (leg_ == piece.leg) {  // segments that were not submitted yet lie behind it
+    ready_.reset();
     run_ = spec_.legs[leg_].run_count;
     skip_finished_legs();
   }
@@ -281,6 +353,9 @@ void Transfer::account(Receipt& receipt) const {
   receipt.fallbacks += fallbacks_;  // to those before anything moved
   if (receipt.fallback_code == 0) receipt.fallback_code = fallback_code_;
   if (gave_up_direct_host_) receipt.refused[index(Route::direct_host)] = Reason::fell_back;
+  receipt.found = windows_.found();
+  if (receipt.found.looked())
+    receipt.cold_reason = spec_.legs[windows_of_.first].runs[windows_of_.second].cold_reason;
   receipt.disk_measured = measured;
   receipt.disk_bytes = measured ? static_cast<std::uint64_t>(disk_bytes_) : 0;
   receipt.times.started_ns = started_ns_;
@@ -304,6 +379,10 @@ void Transfer::account(Receipt& receipt) const {
   receipt.ranges = std::move(table);
   for (const auto route : all_routes) {
     auto& share = receipt.routes[index(route)];
+    if (share.bytes > 0) {  // a cold part took it, or an edge
+      auto& refused = receipt.refused[index(route)];
+      if (refused == Reason::not_preferred) refused = Reason::none;
+    }
     share.evidence = own_evidence(route, spec_.direction, share.bytes, measured ? disk_bytes_ : -1);
   }
 }

@@ -7,12 +7,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "drive/cache_windows.hpp"
 #include "straightway/plan.hpp"
 #include "straightway/receipt.hpp"
 #include "straightway/result.hpp"
@@ -40,6 +42,11 @@ struct TransferSpec {
   std::vector<Leg> legs;
   bool may_fall_back = true;               // false under policy direct
   std::uint64_t deadline_ns = UINT64_MAX;  // on the clock that step() is given
+  plan::CacheSteps cache_steps;
+  // Drops a range's clean whole pages: called when the transfer is drained, for cold ranges that
+  // are not to be kept. Readahead of one reader brings back what another had dropped already.
+  std::function<void(int fd, const FileRange& range)> drop_pages;
+  LookUp look_up;  // for runs with a ColdWay; empty: they are read like any other
 };
 
 // Which transport moves which route's segments; null: not available here.
@@ -86,12 +93,19 @@ class Transfer {
     FileRange payload;
     std::uint32_t attempts = 0;
     bool counted = false;  // as a segment of its route: once, with its first bytes
+    bool dontcache = false;
+    bool trim = false;
+    FileRange ahead;
   };
   using Attachments = std::vector<std::pair<transport::Transport*, transport::Attachment>>;
 
   bool exhausted() const { return again_.empty() && leg_ >= spec_.legs.size(); }
   void skip_finished_legs();
-  bool next_piece(Piece& piece) const;
+  bool next_piece(Piece& piece);
+  Piece new_piece();
+  void resolve(Piece& piece, const Run& run);
+  void remember_trimmed(const Piece& piece);
+  void drop_trimmed();
   bool submit_next();
   std::uint32_t take_slot();
   const transport::Attachment* attach(transport::Transport& transport, std::uint32_t file);
@@ -101,6 +115,8 @@ class Transfer {
   void settle(Piece piece, const transport::Completion& completion);
   void submit_rest(Piece piece, std::uint64_t moved);
   void fall_back(Piece piece, std::int32_t code);
+  static void forgo_dontcache(Piece& piece);
+  void cache_after_all(Piece piece);
   static void change_route(Piece& piece);
   void meet_end(const Piece& piece);
   Error failure(const Piece& piece, const transport::Completion& completion) const;
@@ -113,11 +129,20 @@ class Transfer {
   std::uint32_t leg_ = 0;                 // the next new segment: leg, run, number
   std::uint8_t run_ = 0;
   std::uint64_t segment_ = 0;
-  std::vector<Piece> again_;  // go before new segments
-  std::vector<Piece> slots_;  // in flight, by the lower half of the cookie
+  std::optional<Piece> ready_;  // the next new segment, decided but not yet taken
+  std::vector<Piece> again_;    // go before new segments
+  std::vector<Piece> slots_;    // in flight, by the lower half of the cookie
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint64_t> ends_;  // by leg: the absolute offset where its file ended
   std::vector<std::uint64_t> leg_bytes_;
+  CacheWindows windows_;  // of the run windows_of_ (leg, run)
+  std::pair<std::uint32_t, std::uint8_t> windows_of_{UINT32_MAX, 0};
+  struct Trimmed {
+    std::uint32_t file = 0;
+    FileRange range;
+  };
+  std::vector<Trimmed> trimmed_;  // merged where they touch
+  bool no_dontcache_ = false;     // a file system refused it
   std::uint32_t in_flight_ = 0;
   bool stopped_ = false;
   std::optional<Error> error_;

@@ -32,6 +32,10 @@ struct Residency {
 };
 Residency read_residency(int fd, std::uint64_t offset, std::uint64_t size_bytes);
 
+// What the machine (MemAvailable: with what the kernel can reclaim) and every cgroup above this
+// process have to spare; nullopt where the machine does not say.
+std::optional<std::uint64_t> spare_memory_bytes(const std::string& root = "");
+
 // "EIO: Input/output error"
 std::string errno_text(int code);
 ErrorKind errno_kind(int code);

@@ -17,6 +17,7 @@
 #include "os/direct_alignment.hpp"
 #include "os/facts.hpp"
 #include "os/mounts.hpp"
+#include "os/syscalls.hpp"
 #include "os/system_text.hpp"
 
 namespace straightway::os {
@@ -93,6 +94,12 @@ std::optional<BlockDevice> device_of_source(const std::string& source, const std
   return read_block_device(major(status.st_rdev), minor(status.st_rdev), root);
 }
 
+// Asks behind the end of any file, where nothing is read and nothing waits.
+bool takes_dontcache(int fd) {
+  char byte;
+  return kernel().pread_dontcache(fd, &byte, 1, std::uint64_t{1} << 62) == 0;
+}
+
 std::uint32_t page_bytes() { return static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
@@ -138,6 +145,7 @@ FileFacts read_file_facts(int fd, const std::string& path, const std::string& ro
                          ask_by_opening && opens_direct(fd), page_bytes()});
   facts.direct_offset_align_bytes = direct.offset_bytes;
   facts.direct_memory_align_bytes = direct.memory_bytes;
+  facts.dontcache = S_ISREG(status.st_mode) && !facts.is_network && takes_dontcache(fd);
   return facts;
 }
 

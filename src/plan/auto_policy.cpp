@@ -1,5 +1,6 @@
 // Straightway's own door: which way is best here, as far as it is known before anything moves.
 
+#include "plan/cold.hpp"
 #include "plan/direct_paths.hpp"
 #include "plan/planner.hpp"
 #include "plan/runs.hpp"
@@ -57,7 +58,11 @@ void add_buffered(Plan& plan, const Situation& now, Reason direct_refusal) {
   }
   plan.refused[index(Route::direct_host)] =
       direct_refusal == Reason::none ? Reason::not_preferred : direct_refusal;
-  add_run(plan, buffered_run(reason, now.range));
+  Run run = buffered_run(reason, now.range);
+  const bool direct_fits = now.policy == Policy::automatic && now.block_bytes != 0 &&
+                           memory_fits(plan, whole_blocks(now.range, now.block_bytes).offset);
+  decide_cold(plan, run, now.block_bytes, direct_fits);
+  add_run(plan, run);
 }
 
 void plan_host(Plan& plan, const Situation& now) {
@@ -103,9 +108,10 @@ void add_staged_direct(Plan& plan, const Situation& now, Run run) {
 void add_staged(Plan& plan, const Situation& now) {
   Reason reason = Reason::device_memory;
   if (now.policy == Policy::staged) reason = Reason::policy_staged;
-  const Run run = staged_run(plan, reason, now.range);
+  Run run = staged_run(plan, reason, now.range);
   const bool direct_fits = now.block_bytes != 0 && now.block_bytes <= run.segment_bytes;
   if (now.cache == Cache::bypass && direct_fits) return add_staged_direct(plan, now, run);
+  decide_cold(plan, run, now.block_bytes, direct_fits);
   add_run(plan, run);
 }
 

@@ -45,8 +45,9 @@ PlannedSegment segment(const Run& run, std::uint64_t i) {
 bool Plan::operator==(const Plan& other) const {
   return request == other.request && front == other.front && cufile == other.cufile &&
          run_count == other.run_count && runs == other.runs && refused == other.refused &&
-         failure == other.failure && same_value(file, other.file) &&
-         same_value(machine, other.machine) && same_value(settings, other.settings);
+         failure == other.failure && first_window == other.first_window &&
+         same_value(file, other.file) && same_value(machine, other.machine) &&
+         same_value(settings, other.settings);
 }
 
 namespace plan {

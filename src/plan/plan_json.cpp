@@ -32,7 +32,8 @@ Json of(const Request& request) {
             {"device", request.memory.device},
             {"address", request.memory.address},
             {"size_bytes", request.memory.size_bytes}}},
-          {"registered", request.registered}};
+          {"registered", request.registered},
+          {"spare_memory_bytes", request.spare_memory_bytes}};
 }
 
 Json reason_of(const Plan& plan, Reason reason, Route route) {
@@ -64,6 +65,18 @@ Json cufile_of(const Plan& plan) {
             {"posix", cufile.counters.posix}}}};
 }
 
+Json of(const CacheFound& found) {
+  if (!found.looked()) return nullptr;
+  return {{"hot_bytes", found.hot_bytes},
+          {"cold_bytes", found.cold_bytes},
+          {"unknown_bytes", found.unknown_bytes}};
+}
+
+Json cold_of(const Plan& plan, const Run& run) {
+  if (run.cold == ColdWay::same) return nullptr;
+  return {{"way", to_string(run.cold)}, {"reason", reason_of(plan, run.cold_reason, run.route)}};
+}
+
 Json runs_of(const Plan& plan) {
   Json runs = Json::array();
   for (std::size_t i = 0; i < plan.run_count; ++i) {
@@ -74,7 +87,8 @@ Json runs_of(const Plan& plan) {
                     {"segments", segment_count(run)},
                     {"segment_bytes", run.segment_bytes},
                     {"align_bytes", run.align_bytes},
-                    {"direct_io", run.direct_io}});
+                    {"direct_io", run.direct_io},
+                    {"cold", cold_of(plan, run)}});
   }
   return runs;
 }
@@ -97,7 +111,8 @@ Json of(const FileFacts& file) {
           {"is_network", file.is_network},
           {"is_block_device", file.is_block_device},
           {"direct_offset_align_bytes", file.direct_offset_align_bytes},
-          {"direct_memory_align_bytes", file.direct_memory_align_bytes}};
+          {"direct_memory_align_bytes", file.direct_memory_align_bytes},
+          {"dontcache", file.dontcache}};
 }
 
 Json of(const MachineFacts& machine) {
@@ -176,6 +191,7 @@ std::string Plan::to_json() const {
       {"front", front_of(*this)},
       {"cufile", cufile_of(*this)},
       {"runs", runs_of(*this)},
+      {"first_window", of(first_window)},
       {"refused", refused_of(*this)},
       {"failure", failure_of(*this)},
       {"facts", {{"file", of(plan::file_of(*this))}, {"machine", of(plan::machine_of(*this))}}},

@@ -142,6 +142,26 @@ void add_runs(std::vector<Line>& lines, const Plan& plan) {
   }
 }
 
+// The rule by which cold MiB will be read, and what a look at the first window showed.
+void add_cold(std::vector<Line>& lines, const Plan& plan) {
+  for (std::size_t i = 0; i < plan.run_count; ++i) {
+    const Run& run = plan.runs[i];
+    if (run.cold == ColdWay::same) continue;
+    lines.push_back({"page cache", "",
+                     fmt::format("decided per MiB by what is in it: hot from it, cold {}",
+                                 why(plan, run.cold_reason, run.route))});
+    const CacheFound& found = plan.first_window;
+    if (!found.looked()) continue;
+    const auto looked = found.hot_bytes + found.cold_bytes + found.unknown_bytes;
+    lines.push_back(
+        {"now", format_bytes(looked),
+         found.unknown_bytes != 0
+             ? std::string("the kernel does not tell what of it is in the page cache")
+             : fmt::format("of its start: {} hot, {} cold", format_bytes(found.hot_bytes),
+                           format_bytes(found.cold_bytes))});
+  }
+}
+
 // What a read cannot deliver because the file ends.
 void add_end_of_file(std::vector<Line>& lines, const Plan& plan) {
   const Request& request = plan.request;
@@ -233,6 +253,7 @@ std::string Plan::to_text() const {
                                                   : "the file ends before this offset"});
   }
   add_runs(lines, *this);
+  add_cold(lines, *this);
   if (run_count > 0) add_end_of_file(lines, *this);
   add_refusals(lines, *this);
   add_settings(lines, *this);

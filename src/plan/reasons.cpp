@@ -101,6 +101,12 @@ std::string not_preferred(const Words& words) {
   }
 }
 
+std::string not_kept(const Words& words) {
+  const Cache cache = words.settings.cache.value;
+  if (cache != Cache::automatic) return fmt::format("not to be kept (cache={})", to_string(cache));
+  return "more than half of the memory to spare";
+}
+
 std::string chosen(Reason reason, const Words& words) {
   const FrontSettings& front = words.settings.front;
   switch (reason) {
@@ -121,6 +127,17 @@ std::string chosen(Reason reason, const Words& words) {
       return "an edge shorter than one block of direct I/O";
     case Reason::residency_unknown:
       return "whether the page cache has the bytes is not known, and buffered is never wrong";
+    case Reason::cold_kept:
+      return words.settings.cache.value == Cache::keep
+                 ? "read ahead and kept in the page cache (cache=keep)"
+                 : "read ahead and kept in the page cache, where they fit well: the next read is "
+                   "hot";
+    case Reason::cold_dropped:
+      return not_kept(words) + ", so the page cache lets go of them at once (RWF_DONTCACHE)";
+    case Reason::cold_direct:
+      return not_kept(words) + ", so they pass by the page cache (O_DIRECT)";
+    case Reason::cold_trimmed:
+      return not_kept(words) + ", so they are dropped from the page cache after the copy";
     case Reason::direct_available:
       return "every prerequisite of the direct route is there";
     case Reason::compat_mode_on:

@@ -64,6 +64,11 @@ const char* to_string(Origin origin) {
   return name(names, origin);
 }
 
+const char* to_string(ColdWay way) {
+  static constexpr const char* names[] = {"same", "ahead", "dropped", "direct", "trimmed"};
+  return name(names, way);
+}
+
 const char* to_string(CompatMode mode) {
   static constexpr const char* names[] = {"OFF", "ON", "AUTO"};
   return name(names, mode);
@@ -95,6 +100,10 @@ const char* to_string(Reason reason) {
                                           "cache-bypass",
                                           "edge-block",
                                           "residency-unknown",
+                                          "cold-kept",
+                                          "cold-dropped",
+                                          "cold-direct",
+                                          "cold-trimmed",
                                           "direct-available",
                                           "compat-mode-on",
                                           "compat-mode-auto",

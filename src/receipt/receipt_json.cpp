@@ -38,6 +38,16 @@ ordered_json routes_json(const Receipt& receipt) {
   return list;
 }
 
+ordered_json found_json(const Receipt& receipt) {
+  const CacheFound& found = receipt.found;
+  if (!found.looked()) return nullptr;
+  return {{"hot_bytes", found.hot_bytes},
+          {"cold_bytes", found.cold_bytes},
+          {"unknown_bytes", found.unknown_bytes},
+          {"cold_reason", to_string(receipt.cold_reason)},
+          {"cold_reason_text", reason_text(receipt, receipt.cold_reason, Route::buffered)}};
+}
+
 ordered_json refused_json(const Receipt& receipt) {
   ordered_json list = ordered_json::array();
   for (const Route route : all_routes) {
@@ -100,6 +110,7 @@ void add_outcome(ordered_json& json, const Receipt& receipt) {
   json["fallback_errno_name"] = errno_name(receipt.fallbacks == 0 ? 0 : receipt.fallback_code);
   json["disk_bytes"] =
       receipt.disk_measured ? ordered_json(receipt.disk_bytes) : ordered_json(nullptr);
+  json["found"] = found_json(receipt);
   json["threads"] = receipt.threads;
   json["pinned_bytes"] = receipt.pinned_bytes;
   json["times"] = {{"queued_ns", times.queued_ns},

@@ -218,8 +218,23 @@ std::string given_up(const Receipt& receipt) {
   return "";
 }
 
+// What the page cache had before the bytes moved. Where all was hot, that is said already.
+std::string found_line(const Receipt& receipt) {
+  const CacheFound& found = receipt.found;
+  if (found.cold_bytes == 0 && found.unknown_bytes == 0) return "";
+  std::string text = fmt::format("  found {} hot, {} cold", format_bytes(found.hot_bytes),
+                                 format_bytes(found.cold_bytes));
+  if (found.unknown_bytes != 0) {
+    text += fmt::format(", {} unknown", format_bytes(found.unknown_bytes));
+  }
+  if (found.cold_bytes != 0 && receipt.cold_reason != Reason::none) {
+    text += "; cold: " + reason_text(receipt, receipt.cold_reason, Route::buffered);
+  }
+  return text + '\n';
+}
+
 std::string event_lines(const Receipt& receipt) {
-  std::string text;
+  std::string text = found_line(receipt);
   if (receipt.ended_early) {
     text += fmt::format("  short: end of file at {}, {} wanted\n", receipt.end_of_file,
                         format_bytes(receipt.wanted_bytes));

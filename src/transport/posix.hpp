@@ -26,6 +26,9 @@ class Posix final : public Transport {
   Completion move(const Segment& segment);
 
  private:
+  void read_ahead(const Segment& segment) const;
+  std::int64_t read(const Segment& segment) const;
+
   const os::Syscalls& syscalls_;
   Capabilities capabilities_;
   std::vector<Completion> done_;

@@ -108,6 +108,7 @@ TEST(CApiLayout, OffsetsAreFrozen) {
   EXPECT_EQ(offsetof(sw_receipt_summary, disk_bytes), 72U);
   EXPECT_EQ(offsetof(sw_receipt_summary, queued_ns), 96U);
   EXPECT_EQ(offsetof(sw_receipt_summary, range_count), 160U);
+  EXPECT_EQ(offsetof(sw_receipt_summary, found_hot_bytes), 168U);
   EXPECT_EQ(offsetof(sw_route_share, bytes), 8U);
   EXPECT_EQ(offsetof(sw_route_share, refused), 28U);
   EXPECT_EQ(offsetof(sw_plan_run, offset), 16U);

@@ -83,8 +83,17 @@ class BadKernel {
     return answer ? *answer : real(fd);
   }
   static const os::Syscalls& table() {
-    static const os::Syscalls bad = {
-        pread, pwrite, open, fdatasync, fsync, os::kernel().fallocate, os::kernel().statx};
+    static const os::Syscalls bad = {pread,
+                                     pwrite,
+                                     open,
+                                     fdatasync,
+                                     fsync,
+                                     os::kernel().fallocate,
+                                     os::kernel().statx,
+                                     os::kernel().pread_dontcache,
+                                     os::kernel().cached_pages,
+                                     os::kernel().readahead,
+                                     os::kernel().drop_pages};
     return bad;
   }
 };

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <deque>
+#include <functional>
 
 namespace straightway::drive {
 namespace {
@@ -290,6 +291,162 @@ TEST_F(TransferTest, EnvelopesAreWholeBlocks) {
   EXPECT_EQ(transport.taken[0].envelope_offset, 0U);
   EXPECT_EQ(transport.taken[0].envelope_bytes, 1536U);
   EXPECT_EQ(transport.taken[0].file_offset, 100U);
+}
+
+// A run whose cold MiB have a way of their own, over a page cache that a test sets.
+class ColdTest : public TransferTest {
+ protected:
+  static constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+  Transfer read(std::uint64_t count, ColdWay cold, bool may_fall_back = true) {
+    straightway::Run run = run_of(Route::buffered, {0, count * mib});
+    run.segment_bytes = mib;
+    run.cold = cold;
+    run.cold_reason = cold == ColdWay::dropped  ? Reason::cold_dropped
+                      : cold == ColdWay::direct ? Reason::cold_direct
+                                                : Reason::cold_kept;
+    run.cold_align_bytes = 4096;
+    TransferSpec spec;
+    spec.files = {{{3, 4}, "a.bin"}};
+    spec.legs = {leg_of({0, count * mib}, {run})};
+    spec.may_fall_back = may_fall_back;
+    spec.look_up = [this](int fd, const FileRange& range) {
+      EXPECT_EQ(fd, 3);
+      if (unknown) return plan::Look{};
+      std::uint64_t resident = 0;
+      for (auto at = range.offset; at < range.offset + range.size_bytes; at += mib) {
+        if (hot(at / mib)) resident += mib;
+      }
+      return plan::Look{true, resident};
+    };
+    spec.drop_pages = [this](int fd, const FileRange& range) {
+      EXPECT_EQ(fd, 3);
+      dropped.push_back(range);
+    };
+    Routes routes;
+    routes.buffered.fill(&transport);
+    routes.direct.fill(&transport);
+    return {std::move(spec), routes, 5};
+  }
+  std::vector<FileRange> dropped;
+  std::function<bool(std::uint64_t mib)> hot = [](std::uint64_t i) { return i % 2 == 0; };
+  bool unknown = false;
+};
+
+TEST_F(ColdTest, HotFromTheCacheColdDirectEachMibOneWay) {
+  auto transfer = read(4, ColdWay::direct);
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 4U);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(transport.taken[i].direct_io, i % 2 == 1) << i;
+    EXPECT_EQ(transport.taken[i].file, i % 2 == 1 ? 4U : 3U) << i;
+  }
+  for (int i = 0; i < 4; ++i) transport.answer(transfer, mib);
+  EXPECT_TRUE(transfer.drained());
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].bytes, 2 * mib);
+  EXPECT_EQ(receipt.routes[index(Route::direct_host)].bytes, 2 * mib);
+  EXPECT_EQ(receipt.routes[index(Route::direct_host)].reason, Reason::cold_direct);
+  EXPECT_EQ(receipt.found, (CacheFound{2 * mib, 2 * mib, 0}));
+  EXPECT_EQ(receipt.cold_reason, Reason::cold_direct);
+}
+
+TEST_F(ColdTest, ReadaheadIsToldOnceEvenIfThePieceIsSubmittedAgain) {
+  transport.room = 1;
+  auto transfer = read(4, ColdWay::ahead);
+  transfer.step(1);
+  transfer.step(1);  // full: asks again, and takes nothing
+  ASSERT_EQ(transport.taken.size(), 1U);
+  EXPECT_EQ(transport.taken[0].ahead_offset, mib);
+  EXPECT_EQ(transport.taken[0].ahead_bytes, mib);
+  transport.answer(transfer, -EINTR);
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 1U);
+  EXPECT_EQ(transport.taken[0].file_offset, 0U);
+  EXPECT_EQ(transport.taken[0].ahead_bytes, 0U);
+  transport.answer(transfer, 100);
+  transfer.step(1);
+  EXPECT_EQ(transport.taken[0].ahead_bytes, 0U);
+  transport.answer(transfer, static_cast<std::int64_t>(mib) - 100);
+  transfer.step(1);
+  EXPECT_EQ(transport.taken[0].file_offset, mib);
+  EXPECT_EQ(transport.taken[0].ahead_offset, 3 * mib);
+}
+
+TEST_F(ColdTest, DontcacheThatIsRefusedBecomesReadAndDropAndIsNotTriedAgain) {
+  transport.room = 1;
+  hot = [](std::uint64_t) { return false; };
+  auto transfer = read(3, ColdWay::dropped, false);  // no matter of policy
+  transfer.step(1);
+  EXPECT_TRUE(transport.taken[0].dontcache);
+  transport.answer(transfer, -EOPNOTSUPP);
+  for (int i = 0; i < 3; ++i) {
+    transfer.step(1);
+    ASSERT_EQ(transport.taken.size(), 1U);
+    EXPECT_FALSE(transport.taken[0].dontcache);
+    EXPECT_TRUE(transport.taken[0].trim);
+    transport.answer(transfer, mib);
+  }
+  EXPECT_TRUE(transfer.drained());
+  EXPECT_FALSE(transfer.error());
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.moved_bytes, 3 * mib);
+  EXPECT_EQ(receipt.fallbacks, 0U);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].reason, Reason::cold_trimmed);
+}
+
+TEST_F(ColdTest, ColdRangesAreDroppedOnceNothingIsInFlight) {
+  hot = [](std::uint64_t i) { return i == 2; };
+  auto transfer = read(5, ColdWay::dropped);
+  transfer.step(1);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(dropped.empty());
+    transport.answer(transfer, mib);
+  }
+  EXPECT_EQ(dropped, (std::vector<FileRange>{{0, 2 * mib}, {3 * mib, 2 * mib}}));
+}
+
+TEST_F(ColdTest, AColdPieceThatCannotGoDirectFallsBackAlone) {
+  auto transfer = read(2, ColdWay::direct);
+  transfer.step(1);
+  transport.answer(transfer, mib);
+  transport.answer(transfer, -EINVAL);
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 1U);
+  EXPECT_FALSE(transport.taken[0].direct_io);
+  transport.answer(transfer, mib);
+  EXPECT_EQ(account(transfer).fallbacks, 1U);
+  EXPECT_EQ(account(transfer).routes[index(Route::buffered)].bytes, 2 * mib);
+}
+
+// The look is a look: what changes before the read changes the way, never the bytes asked for.
+TEST_F(ColdTest, WhatTurnsHotOrColdInBetweenIsStillReadOnce) {
+  transport.room = 1;
+  auto transfer = read(4, ColdWay::dropped);
+  std::uint64_t next = 0;
+  while (!transfer.drained()) {
+    transfer.step(1);
+    hot = [next](std::uint64_t i) { return (i + next) % 3 == 0; };
+    ASSERT_EQ(transport.taken.size(), 1U);
+    EXPECT_EQ(transport.taken[0].file_offset, next * mib);
+    EXPECT_EQ(transport.taken[0].size_bytes, mib);
+    ++next;
+    transport.answer(transfer, mib);
+  }
+  EXPECT_EQ(next, 4U);
+  EXPECT_EQ(account(transfer).found.looked(), true);
+}
+
+TEST_F(ColdTest, UnknownIsReadPlainlyWithoutReadaheadOfOurs) {
+  unknown = true;
+  auto transfer = read(3, ColdWay::ahead);
+  transfer.step(1);
+  for (const auto& segment : transport.taken) {
+    EXPECT_FALSE(segment.dontcache || segment.trim || segment.direct_io);
+    EXPECT_EQ(segment.ahead_bytes, 0U);
+  }
+  for (int i = 0; i < 3; ++i) transport.answer(transfer, mib);
+  EXPECT_EQ(account(transfer).found, (CacheFound{0, 0, 3 * mib}));
 }
 
 }  // namespace

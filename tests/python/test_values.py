@@ -36,6 +36,7 @@ def test_a_receipt_accounts_for_every_byte(receipt: sw.Receipt, path: Path) -> N
     assert all(reason.code and str(reason) for reason in receipt.refused.values())
     assert receipt.retries >= 0
     assert (receipt.fallbacks, receipt.fallback_code) == (0, 0)
+    assert receipt.found is None or sum(receipt.found) == 2 << 20
     assert receipt.disk_bytes is None or receipt.disk_bytes >= 0
     assert receipt.threads >= 1
     assert receipt.end_of_file is None

@@ -53,6 +53,19 @@ TEST(ReceiptJson, RoutesCarryReasonAndEvidence) {
   EXPECT_EQ(seen["refused"][0]["reason"], "nvfs-not-loaded");
 }
 
+TEST(ReceiptJson, WhatWasFoundInThePageCacheStandsBesideTheDisk) {
+  Receipt receipt = staged_read();
+  EXPECT_EQ(parsed(receipt)["found"], nullptr);
+  receipt.found = {3 << 20, 1 << 20, 4096};
+  receipt.cold_reason = Reason::cold_kept;
+  const json found = parsed(receipt)["found"];
+  EXPECT_EQ(found["hot_bytes"], 3 << 20);
+  EXPECT_EQ(found["cold_bytes"], 1 << 20);
+  EXPECT_EQ(found["unknown_bytes"], 4096);
+  EXPECT_EQ(found["cold_reason"], "cold-kept");
+  EXPECT_TRUE(found["cold_reason_text"].is_string());
+}
+
 TEST(ReceiptJson, WhatIsNotThereIsNull) {
   const json seen = parsed(small_read());
   EXPECT_EQ(seen["device"], nullptr);

@@ -43,6 +43,8 @@ TEST(Receipt, EqualitySeesEveryField) {
   EXPECT_TRUE(differs([](Receipt& r) { r.fallback_code = 1; }));
   EXPECT_TRUE(differs([](Receipt& r) { r.disk_measured = false; }));
   EXPECT_TRUE(differs([](Receipt& r) { r.disk_bytes = 1; }));
+  EXPECT_TRUE(differs([](Receipt& r) { r.found.cold_bytes = 1; }));
+  EXPECT_TRUE(differs([](Receipt& r) { r.cold_reason = Reason::cold_kept; }));
   EXPECT_TRUE(differs([](Receipt& r) { r.threads = 1; }));
   EXPECT_TRUE(differs([](Receipt& r) { r.pinned_bytes = 1; }));
   EXPECT_TRUE(differs([](Receipt& r) { r.times.done_ns = 1; }));

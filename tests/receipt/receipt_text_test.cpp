@@ -57,6 +57,24 @@ TEST(ReceiptText, SourceIsDiskOrPartlyDisk) {
             "  buffered 4 KiB  partly from disk (observed: 1 KiB read from the disk)   1 copier\n");
 }
 
+TEST(ReceiptText, WhatWasFoundColdOrUnknownIsSaid) {
+  Receipt receipt = staged_read();
+  receipt.refused = {};
+  receipt.found = {std::uint64_t{1} << 30, 0, 0};  // as the line above says
+  EXPECT_EQ(receipt.to_text().find("found"), std::string::npos);
+  receipt.found = {768 << 20, 256 << 20, 0};
+  receipt.cold_reason = Reason::cold_dropped;
+  EXPECT_NE(receipt.to_text().find(
+                "  found 768 MiB hot, 256 MiB cold; cold: more than half of the memory to spare, "
+                "so the page cache lets go of them at once (RWF_DONTCACHE)\n"),
+            std::string::npos)
+      << receipt.to_text();
+  receipt.found = {0, 0, 1 << 20};
+  EXPECT_NE(receipt.to_text().find("  found 0 bytes hot, 0 bytes cold, 1 MiB unknown\n"),
+            std::string::npos)
+      << receipt.to_text();
+}
+
 TEST(ReceiptText, WriteNamesTheFileAndHasNoSource) {
   Receipt receipt = staged_read();
   receipt.direction = Direction::write;

@@ -24,6 +24,8 @@ void draw_faults(World& world) {
   faults.failed = random.below(4) == 0 ? static_cast<std::uint32_t>(random.below(60)) : 0;
   faults.device_failed = random.below(8) == 0 ? static_cast<std::uint32_t>(random.below(60)) : 0;
   faults.full = maybe(900);
+  faults.look_refused = maybe(300);
+  faults.dontcache_refused = random.below(2) == 0 ? 0 : 1000;
   if (random.below(100) == 0) faults.interrupted = 1000;  // a storm without end
 }
 
@@ -53,6 +55,27 @@ Run run_of(Route route, Reason reason, std::uint64_t from, std::uint64_t to, boo
   return run;
 }
 
+// How its cold parts go. O_DIRECT into host memory asks for memory that is aligned with the file.
+void draw_cold(World& world, bool staged, Run& run) {
+  constexpr ColdWay ways[] = {ColdWay::same, ColdWay::ahead, ColdWay::dropped, ColdWay::trimmed,
+                              ColdWay::direct};
+  run.cold = ways[world.random.below(std::size(ways))];
+  if (run.cold == ColdWay::same) return;
+  run.cold_reason = Reason::cold_kept;
+  run.cold_align_bytes = run.cold == ColdWay::direct ? align_bytes : 1;
+  if (run.cold == ColdWay::direct && !staged && world.random.below(2) == 0) {
+    run.cold = ColdWay::trimmed;
+  }
+}
+
+// A page cache in which anything may have changed since the last look.
+plan::Look draw_look(World& world, const FileRange& range) {
+  if (world.random.often(world.faults.look_refused)) return {};
+  const auto state = world.random.below(3);
+  if (state == 0) return {true, 0};
+  return {true, state == 1 ? range.size_bytes : world.random.below(range.size_bytes + 1)};
+}
+
 // The runs of one leg, as a plan would have them: one, or a direct middle between buffered edges.
 void draw_runs(World& world, bool staged, drive::Leg& leg) {
   auto& random = world.random;
@@ -69,7 +92,11 @@ void draw_runs(World& world, bool staged, drive::Leg& leg) {
       leg.runs[leg.run_count++] = run_of(way, reason, first, last, direct_io, segment_bytes);
     }
   };
-  if (!direct || (staged && !write)) return add(Reason::host_memory, from, to, direct);
+  if (!direct || (staged && !write)) {
+    add(Reason::host_memory, from, to, direct);
+    if (!direct && !write) draw_cold(world, staged, leg.runs[leg.run_count - 1]);
+    return;
+  }
   const auto middle = std::min((from + align_bytes - 1) / align_bytes * align_bytes, to);
   const auto tail = std::max(to / align_bytes * align_bytes, middle);
   add(Reason::edge_block, from, middle, false);
@@ -139,6 +166,8 @@ Drawn draw(World& world) {
       spec.files.push_back(
           {{static_cast<int>(f), static_cast<int>(f)}, "file " + std::to_string(f)});
     }
+    spec.cache_steps = {16384, 32768, 24576, 65536, 8192};
+    spec.look_up = [&world](int, const FileRange& range) { return draw_look(world, range); };
     const bool staged = random.below(2) == 0;
     const auto legs = 1 + random.below(random.below(4) == 0 ? 40 : 4);
     for (std::uint64_t i = 0; i < legs; ++i) {

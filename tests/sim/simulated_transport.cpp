@@ -68,6 +68,23 @@ void SimulatedTransport::check_envelope(const Segment& segment, std::size_t leg)
         (segment.envelope_offset | segment.envelope_bytes) % run.align_bytes != 0) {
       world_.broken("a direct envelope that is not aligned");
     }
+    if (run.cold == ColdWay::direct &&
+        (segment.envelope_offset | segment.envelope_bytes) % run.cold_align_bytes != 0) {
+      world_.broken("a direct envelope of a cold part that is not aligned");
+    }
+  }
+}
+
+void SimulatedTransport::check_cache(const Segment& segment, std::size_t leg) {
+  const bool any = segment.dontcache || segment.trim || segment.ahead_bytes > 0;
+  if (any && (segment.direct_io || segment.direction == Direction::write)) {
+    world_.broken("a word about the page cache for what does not go through it");
+  }
+  const auto& range = world_.legs[leg].leg.range;
+  if (segment.ahead_bytes == 0) return;
+  if (segment.ahead_offset < range.offset ||
+      segment.ahead_offset + segment.ahead_bytes > range.offset + range.size_bytes) {
+    world_.broken("readahead outside of the range");
   }
 }
 
@@ -88,6 +105,7 @@ void SimulatedTransport::check(const Segment& segment, std::size_t leg) {
   const auto token = (direct_ ? direct_token : buffered_token) + account.leg.file;
   if (segment.file != token) world_.broken("a segment with another file's token");
   check_envelope(segment, leg);
+  check_cache(segment, leg);
   for (const auto& other : in_flight_) {
     if (other.segment.cookie == segment.cookie) world_.broken("a cookie that is in flight");
     if (segment.address < other.segment.address + other.segment.size_bytes &&
@@ -150,6 +168,7 @@ std::int64_t SimulatedTransport::result_of(const InFlight& done, Completion& com
     transfer.unrecoverable |= !world_.may_fall_back;
     return random.below(2) == 0 ? -EINVAL : -EOPNOTSUPP;
   }
+  if (done.segment.dontcache && random.often(faults.dontcache_refused)) return -EOPNOTSUPP;
   if (random.often(faults.failed)) {
     transfer.unrecoverable = true;
     return write && random.below(2) == 0 ? -ENOSPC : -EIO;

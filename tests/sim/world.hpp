@@ -14,14 +14,16 @@ namespace straightway::sim {
 
 // Thousandths: how often a completion is this.
 struct Faults {
-  std::uint32_t interrupted = 0;     // EINTR
-  std::uint32_t again = 0;           // EAGAIN
-  std::uint32_t shortened = 0;       // a part of what was asked
-  std::uint32_t nothing = 0;         // a write that took 0 bytes
-  std::uint32_t direct_refused = 0;  // EINVAL or EOPNOTSUPP, of direct I/O alone
-  std::uint32_t failed = 0;          // EIO; ENOSPC of writes
-  std::uint32_t device_failed = 0;   // an error that a space reports
-  std::uint32_t full = 0;            // a submit that takes fewer than fit
+  std::uint32_t interrupted = 0;        // EINTR
+  std::uint32_t again = 0;              // EAGAIN
+  std::uint32_t shortened = 0;          // a part of what was asked
+  std::uint32_t nothing = 0;            // a write that took 0 bytes
+  std::uint32_t direct_refused = 0;     // EINVAL or EOPNOTSUPP, of direct I/O alone
+  std::uint32_t failed = 0;             // EIO; ENOSPC of writes
+  std::uint32_t device_failed = 0;      // an error that a space reports
+  std::uint32_t look_refused = 0;       // the kernel does not tell what is cached
+  std::uint32_t dontcache_refused = 0;  // EOPNOTSUPP, of reads that leave nothing cached
+  std::uint32_t full = 0;               // a submit that takes fewer than fit
 };
 
 class Random {

@@ -51,6 +51,7 @@ TESTED_BY: dict[str, str] = {
     "src/api/call.cpp": "tests/api/file_test.cpp",
     "src/api/context.cpp": "tests/api/engine_test.cpp",
     "src/api/outcome.cpp": "tests/api/file_test.cpp",
+    "src/api/page_cache.cpp": "tests/cases/cold_test.cpp",
     "src/drive/pump.cpp": "tests/api/engine_test.cpp",
     "src/memory/cuda_devices.cpp": "tests/memory/cuda_load_gpu_test.cpp",
     "src/memory/cuda_driver.cpp": "tests/memory/cuda_load_gpu_test.cpp",

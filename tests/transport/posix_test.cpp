@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include "tests/temp_file.hpp"
 
@@ -37,6 +39,81 @@ TEST(Posix, CompletesOnSubmitWithTheKernelsAnswer) {
   EXPECT_EQ(memory[1000], 'x');
   EXPECT_EQ(posix.reap(completions), 0U);
   ::close(fd);
+}
+
+// What a segment made of the system, in order.
+std::vector<std::string> calls;
+
+std::string range_text(std::uint64_t offset, std::uint64_t size) {
+  return std::to_string(offset) + "+" + std::to_string(size);
+}
+
+const os::Syscalls& recording() {
+  static const os::Syscalls table = {
+      .pread =
+          [](int, void*, std::size_t size, std::uint64_t offset) {
+            calls.push_back("pread " + range_text(offset, size));
+            return static_cast<std::int64_t>(size);
+          },
+      .pwrite = nullptr,
+      .open = nullptr,
+      .fdatasync = nullptr,
+      .fsync = nullptr,
+      .fallocate = nullptr,
+      .statx = nullptr,
+      .pread_dontcache =
+          [](int fd, void*, std::size_t size, std::uint64_t offset) {
+            calls.push_back("pread_dontcache " + range_text(offset, size));
+            return fd == 9 ? std::int64_t{-EOPNOTSUPP} : static_cast<std::int64_t>(size) - 10;
+          },
+      .cached_pages = nullptr,
+      .readahead =
+          [](int, std::uint64_t offset, std::size_t size) {
+            calls.push_back("readahead " + range_text(offset, size));
+            return offset == 0 ? -EINVAL : 0;
+          },
+      .drop_pages =
+          [](int, std::uint64_t offset, std::uint64_t size) {
+            calls.push_back("drop " + range_text(offset, size));
+            return 0;
+          },
+  };
+  calls.clear();
+  return table;
+}
+
+Segment cold_segment() {
+  Segment segment;
+  segment.file = 3;
+  segment.file_offset = 8192;
+  segment.size_bytes = 4096;
+  return segment;
+}
+
+TEST(Posix, ReadsAheadInStepsThatTheKernelTakesWhole) {
+  Posix posix(recording());
+  auto segment = cold_segment();
+  segment.ahead_offset = 4096;
+  segment.ahead_bytes = 1200 << 10;
+  posix.move(segment);
+  EXPECT_EQ(calls, (std::vector<std::string>{"readahead 4096+524288", "readahead 528384+524288",
+                                             "readahead 1052672+180224", "pread 8192+4096"}));
+  calls.clear();
+  segment.ahead_offset = 0;  // refused: a hint, nothing more
+  EXPECT_EQ(posix.move(segment).result, 4096);
+  EXPECT_EQ(calls, (std::vector<std::string>{"readahead 0+524288", "pread 8192+4096"}));
+}
+
+TEST(Posix, DropsOnlyWhatItReadAndOnlyIfToldTo) {
+  Posix posix(recording());
+  auto segment = cold_segment();
+  segment.dontcache = segment.trim = true;
+  EXPECT_EQ(posix.move(segment).result, 4086);
+  EXPECT_EQ(calls, (std::vector<std::string>{"pread_dontcache 8192+4096", "drop 8192+4086"}));
+  calls.clear();
+  segment.file = 9;
+  EXPECT_EQ(posix.move(segment).result, -EOPNOTSUPP);
+  EXPECT_EQ(calls, (std::vector<std::string>{"pread_dontcache 8192+4096"}));
 }
 
 TEST(Posix, RefusesDeviceMemoryAndClosedFiles) {
