@@ -11,6 +11,9 @@ namespace straightway::drive {
 namespace {
 
 constexpr std::uint64_t no_end = UINT64_MAX;
+// Segments handed over at once: many small ranges cost one look at the transport's lock.
+constexpr std::size_t first_batch = 4;
+constexpr std::size_t largest_batch = 64;
 
 std::uint64_t end_of(const FileRange& range) { return range.offset + range.size_bytes; }
 
@@ -46,14 +49,21 @@ void Transfer::skip_finished_legs() {
 }
 
 // Looks at the next piece without taking it. False when there is none.
-bool Transfer::next_piece(Piece& piece) {
+bool Transfer::take_piece(Piece& piece) {
   if (!again_.empty()) {
     piece = again_.back();
+    again_.pop_back();
     return true;
   }
-  if (leg_ >= spec_.legs.size()) return false;
-  if (!ready_) ready_ = new_piece();
-  piece = *ready_;
+  if (ready_.empty()) {
+    if (leg_ >= spec_.legs.size()) return false;
+    ready_.push_back(new_piece());
+    ++segment_;
+    skip_finished_legs();
+  }
+  piece = ready_.front();
+  ready_.pop_front();
+  if (no_dontcache_ && piece.dontcache) forgo_dontcache(piece);  // refused since it was decided
   return true;
 }
 
@@ -149,37 +159,51 @@ std::uint32_t Transfer::take_slot() {
   return slot;
 }
 
-bool Transfer::submit_next() {
-  Piece piece;
-  if (!next_piece(piece)) return false;
-  if (no_dontcache_ && piece.dontcache) forgo_dontcache(piece);
-  const auto file = spec_.legs[piece.leg].file;
+transport::Transport* Transfer::transport_of(const Piece& piece) {
   auto* transport = routes_.of(piece.route, piece.direct_io);
-  if (transport == nullptr) {
-    stop({ErrorKind::unsupported, ErrorOrigin::straightway, 0,
-          std::string(to_string(spec_.direction)) + " by the route " + to_string(piece.route),
-          spec_.files[file].path, piece.payload.offset, "no transport serves it here",
-          "use policy auto"});
-    return false;
+  if (transport != nullptr) return transport;
+  stop({ErrorKind::unsupported, ErrorOrigin::straightway, 0,
+        std::string(to_string(spec_.direction)) + " by the route " + to_string(piece.route),
+        spec_.files[spec_.legs[piece.leg].file].path, piece.payload.offset,
+        "no transport serves it here", "use policy auto"});
+  return nullptr;
+}
+
+// Makes the next segments as far as they are for the same transport, which is the result; null
+// where there are none, or the transfer had to stop.
+transport::Transport* Transfer::fill_batch(std::size_t limit) {
+  transport::Transport* batch_for = nullptr;
+  Piece piece;
+  while (batch_.size() < limit && take_piece(piece)) {
+    auto* transport = transport_of(piece);
+    if (transport == nullptr) return nullptr;
+    if (batch_for != nullptr && transport != batch_for) {
+      ready_.push_front(piece);
+      return batch_for;
+    }
+    const auto* attachment = attach(*transport, spec_.legs[piece.leg].file);
+    if (attachment == nullptr) return nullptr;
+    batch_for = transport;
+    const auto slot = take_slot();
+    batch_.push_back(segment_of(piece, slot, *attachment));
+    slots_[slot] = piece;
   }
-  const auto* attachment = attach(*transport, file);
-  if (attachment == nullptr) return false;
-  const auto slot = take_slot();
-  const auto made = segment_of(piece, slot, *attachment);
-  if (transport->submit({&made, 1}) == 0) {
+  return batch_for;
+}
+
+// Hands the next segments over; what the transport does not take goes first the next time. False
+// where it took none.
+bool Transfer::submit_batch(std::size_t limit) {
+  batch_.clear();
+  auto* transport = fill_batch(limit);
+  const auto taken = transport == nullptr ? 0 : transport->submit(batch_);
+  in_flight_ += static_cast<std::uint32_t>(taken);
+  for (auto i = batch_.size(); i > taken; --i) {
+    const auto slot = static_cast<std::uint32_t>(batch_[i - 1].cookie);
+    if (!stopped_) ready_.push_front(slots_[slot]);
     free_slots_.push_back(slot);
-    return false;
   }
-  slots_[slot] = piece;
-  ++in_flight_;
-  if (!again_.empty()) {
-    again_.pop_back();
-  } else {
-    ready_.reset();
-    ++segment_;
-    skip_finished_legs();
-  }
-  return true;
+  return taken > 0;
 }
 
 bool Transfer::step(std::uint64_t now_ns) {
@@ -195,14 +219,18 @@ bool Transfer::step(std::uint64_t now_ns) {
           "allow more time, or ask for less at once"});
   }
   bool worked = false;
-  while (!stopped_ && submit_next()) worked = true;
+  // Few at first: a transport that is full takes none of them.
+  for (auto limit = first_batch; !stopped_ && submit_batch(limit);
+       limit = std::min(limit * 2, largest_batch)) {
+    worked = true;
+  }
   return worked;
 }
 
 void Transfer::stop(Error reason) {
   if (!error_) error_ = std::move(reason);
   stopped_ = true;
-  ready_.reset();
+  ready_.clear();
   again_.clear();
 }
 
@@ -313,13 +341,14 @@ void Transfer::fall_back(Piece piece, std::int32_t code) {
 void Transfer::meet_end(const Piece& piece) {
   ends_[piece.leg] = std::min(ends_[piece.leg], piece.payload.offset);
   if (leg_ == piece.leg) {  // segments that were not submitted yet lie behind it
-    ready_.reset();
     run_ = spec_.legs[leg_].run_count;
     skip_finished_legs();
   }
-  std::erase_if(again_, [&](const Piece& waiting) {
+  const auto is_behind = [&](const Piece& waiting) {
     return waiting.leg == piece.leg && waiting.payload.offset >= ends_[piece.leg];
-  });
+  };
+  std::erase_if(again_, is_behind);
+  std::erase_if(ready_, is_behind);
 }
 
 Error Transfer::failure(const Piece& piece, const transport::Completion& completion) const {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -99,14 +100,16 @@ class Transfer {
   };
   using Attachments = std::vector<std::pair<transport::Transport*, transport::Attachment>>;
 
-  bool exhausted() const { return again_.empty() && leg_ >= spec_.legs.size(); }
+  bool exhausted() const { return again_.empty() && ready_.empty() && leg_ >= spec_.legs.size(); }
   void skip_finished_legs();
-  bool next_piece(Piece& piece);
+  bool take_piece(Piece& piece);
   Piece new_piece();
   void resolve(Piece& piece, const Run& run);
   void remember_trimmed(const Piece& piece);
   void drop_trimmed();
-  bool submit_next();
+  transport::Transport* transport_of(const Piece& piece);
+  transport::Transport* fill_batch(std::size_t limit);
+  bool submit_batch(std::size_t limit);
   std::uint32_t take_slot();
   const transport::Attachment* attach(transport::Transport& transport, std::uint32_t file);
   transport::Segment segment_of(const Piece& piece, std::uint32_t slot,
@@ -129,9 +132,10 @@ class Transfer {
   std::uint32_t leg_ = 0;                 // the next new segment: leg, run, number
   std::uint8_t run_ = 0;
   std::uint64_t segment_ = 0;
-  std::optional<Piece> ready_;  // the next new segment, decided but not yet taken
-  std::vector<Piece> again_;    // go before new segments
-  std::vector<Piece> slots_;    // in flight, by the lower half of the cookie
+  std::deque<Piece> ready_;                // new segments, decided but not yet taken by a transport
+  std::vector<Piece> again_;               // go before new segments
+  std::vector<transport::Segment> batch_;  // while it is handed over
+  std::vector<Piece> slots_;               // in flight, by the lower half of the cookie
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint64_t> ends_;  // by leg: the absolute offset where its file ended
   std::vector<std::uint64_t> leg_bytes_;

@@ -1,6 +1,7 @@
 #include "transport/threaded.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <new>
@@ -10,16 +11,24 @@
 namespace straightway::transport {
 namespace {
 
-constexpr std::uint32_t segments_per_thread = 4;  // queued ahead, so that no worker runs dry
+// Queued ahead, so that no worker runs dry.
+constexpr std::uint32_t segments_per_thread = 4;
+constexpr std::uint64_t bytes_per_thread = std::uint64_t{4} << 20;
+constexpr std::uint32_t small_segments_per_thread = 64;
+// One worker takes as much at once.
+constexpr std::uint64_t share_limit_bytes = std::uint64_t{1} << 20;
 
 }  // namespace
 
 Threaded::Threaded(Make make, std::uint32_t threads, Wake& wake)
-    : make_(std::move(make)), wake_(wake), prototype_(make_()) {
+    : make_(std::move(make)),
+      wake_(wake),
+      prototype_(make_()),
+      most_workers_(std::max(threads, 1U)) {
   capabilities_ = prototype_->capabilities();
   capabilities_.name = "threaded";
   capabilities_.threads = std::max(threads, 1U);
-  capabilities_.depth = capabilities_.threads * segments_per_thread;
+  capabilities_.depth = capabilities_.threads * small_segments_per_thread;
   workers_.reserve(capabilities_.threads);
   done_.reserve(capabilities_.depth);
 }
@@ -40,15 +49,31 @@ void Threaded::start_worker() {
   }
 }
 
+// Takes a few segments for each worker, of small ones as many as make as many bytes.
+std::size_t Threaded::room_for(std::span<const Segment> segments) const {
+  std::size_t count = 0;
+  auto bytes = queue_bytes_;
+  for (const auto& segment : segments) {
+    const auto in_flight = in_flight_ + count;
+    const bool few = in_flight < capabilities_.threads * segments_per_thread;
+    const bool small = bytes < capabilities_.threads * bytes_per_thread;
+    if (in_flight >= capabilities_.depth || (!few && !small)) break;
+    bytes += segment.size_bytes;
+    ++count;
+  }
+  return count;
+}
+
 std::size_t Threaded::submit(std::span<const Segment> segments) {
-  const auto room = capabilities_.depth - std::min(in_flight_, capabilities_.depth);
-  const auto count = std::min<std::size_t>(segments.size(), room);
-  if (count == 0) return 0;
+  std::size_t count = 0;
   std::size_t waiting = 0;
   {
     const std::lock_guard lock(mutex_);
+    count = room_for(segments);
+    if (count == 0) return 0;
     queue_.insert(queue_.end(), segments.begin(),
                   segments.begin() + static_cast<std::ptrdiff_t>(count));
+    for (const auto& segment : segments.first(count)) queue_bytes_ += segment.size_bytes;
     waiting = queue_.size() - std::min<std::size_t>(idle_, queue_.size());
   }
   for (; waiting > 0 && workers_.size() < capabilities_.threads; --waiting) start_worker();
@@ -57,9 +82,24 @@ std::size_t Threaded::submit(std::span<const Segment> segments) {
     const std::lock_guard lock(mutex_);
     for (const auto& segment : queue_) done_.push_back(move(prototype_, segment));
     queue_.clear();
+    queue_bytes_ = 0;
     return count;
   }
   count == 1 ? has_work_.notify_one() : has_work_.notify_all();
+  return count;
+}
+
+// The worker's share of what waits: one segment, or several small ones.
+std::size_t Threaded::take_share(std::span<Segment> share) {
+  const auto limit = std::clamp<std::size_t>(queue_.size() / most_workers_, 1, share.size());
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+  do {
+    share[count++] = queue_.front();
+    bytes += queue_.front().size_bytes;
+    queue_bytes_ -= queue_.front().size_bytes;
+    queue_.pop_front();
+  } while (count < limit && bytes + queue_.front().size_bytes <= share_limit_bytes);
   return count;
 }
 
@@ -88,18 +128,19 @@ Completion Threaded::move(std::unique_ptr<Transport>& transport, const Segment& 
 
 void Threaded::work(const std::stop_token& stop) {
   std::unique_ptr<Transport> transport;
+  std::array<Segment, small_segments_per_thread> share;  // on the stack: memory may be short
+  std::array<Completion, small_segments_per_thread> moved;
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
     has_work_.wait(lock, stop, [this] { return !queue_.empty(); });
     --idle_;
     if (queue_.empty()) return;
-    const Segment segment = queue_.front();
-    queue_.pop_front();
+    const auto count = take_share(share);
     lock.unlock();
-    auto completion = move(transport, segment);
+    for (std::size_t i = 0; i < count; ++i) moved[i] = move(transport, share[i]);
     lock.lock();
-    done_.push_back(std::move(completion));
+    for (std::size_t i = 0; i < count; ++i) done_.push_back(std::move(moved[i]));
     lock.unlock();
     wake_.signal();
     lock.lock();

@@ -34,6 +34,8 @@ class Threaded final : public Transport {
 
  private:
   Completion move(std::unique_ptr<Transport>& transport, const Segment& segment) const;
+  std::size_t room_for(std::span<const Segment> segments) const;
+  std::size_t take_share(std::span<Segment> share);
   void work(const std::stop_token& stop);
   void start_worker();
 
@@ -41,9 +43,11 @@ class Threaded final : public Transport {
   Wake& wake_;
   std::unique_ptr<Transport> prototype_;  // for attach and capabilities
   Capabilities capabilities_;
+  const std::uint32_t most_workers_;
   std::mutex mutex_;
   std::condition_variable_any has_work_;
   std::deque<Segment> queue_;
+  std::uint64_t queue_bytes_ = 0;
   std::vector<Completion> done_;
   std::uint32_t idle_ = 0;  // workers that wait for a segment
   std::vector<std::jthread> workers_;

@@ -117,7 +117,7 @@ TEST(ResidencyOf, EveryStateFromItsLook) {
 }
 
 Run run_with(ColdWay cold, Route route = Route::buffered) {
-  Run run;
+  straightway::Run run;
   run.route = route;
   run.reason = Reason::host_memory;
   run.file = {0, gib};

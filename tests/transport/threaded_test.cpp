@@ -54,7 +54,7 @@ TEST(Threaded, MovesTheBytesWithEveryWorker) {
 
 std::atomic<int> moved;
 std::int64_t slow_pread(int, void*, std::size_t size, std::uint64_t) {
-  ::usleep(2000);
+  ::usleep(200);
   ++moved;
   return static_cast<std::int64_t>(size);
 }
@@ -67,7 +67,7 @@ TEST(Threaded, TheDestructorWaitsForWhatWasAccepted) {
   std::size_t accepted = 0;
   {
     Threaded threaded([&slow] { return std::make_unique<Posix>(slow); }, 2, **wake);
-    std::vector<Segment> segments(100);
+    std::vector<Segment> segments(1000);
     for (auto& segment : segments) segment.size_bytes = 1;
     accepted = threaded.submit(segments);
     EXPECT_EQ(accepted, threaded.capabilities().depth);
