@@ -24,8 +24,10 @@ Scene second_page(Scene scene) {
 TEST(AutoPolicy, HostMemoryIsBuffered) {
   const Plan plan = host_scene().plan();
   ASSERT_EQ(plan.run_count, 1);
-  EXPECT_EQ(plan.runs[0],
-            (straightway::Run{Route::buffered, Reason::host_memory, {0, 1024 * MiB}, MiB}));
+  straightway::Run kept{Route::buffered, Reason::host_memory, {0, 1024 * MiB}, MiB};
+  kept.cold = ColdWay::ahead;
+  kept.cold_reason = Reason::cold_kept;
+  EXPECT_EQ(plan.runs[0], kept);
   EXPECT_EQ(segment_count(plan.runs[0]), 1024U);
   EXPECT_EQ(refusal(plan, Route::direct_host), Reason::not_preferred);
   EXPECT_EQ(refusal(plan, Route::staged), Reason::space_is_host);
@@ -217,8 +219,10 @@ TEST(AutoPolicy, StagedForbidsDirectToHost) {
 
 TEST(AutoPolicy, DeviceMemoryIsStaged) {
   const Plan plan = device_scene().plan();
-  EXPECT_EQ(plan.runs[0],
-            (straightway::Run{Route::staged, Reason::device_memory, {0, 1024 * MiB}, MiB}));
+  straightway::Run kept{Route::staged, Reason::device_memory, {0, 1024 * MiB}, MiB};
+  kept.cold = ColdWay::ahead;
+  kept.cold_reason = Reason::cold_kept;
+  EXPECT_EQ(plan.runs[0], kept);
   EXPECT_EQ(refusal(plan, Route::nvfs), Reason::nvfs_not_loaded);
   EXPECT_EQ(refusal(plan, Route::p2pdma), Reason::no_peer_memory);
   EXPECT_EQ(refusal(plan, Route::pinned_cache), Reason::not_pinned);

@@ -28,6 +28,7 @@ inline Scene host_scene() {
   Scene scene;
   scene.resize(std::uint64_t{1} << 30);
   scene.request.memory.address = 0x7f0000000000;
+  scene.request.spare_memory_bytes = std::uint64_t{64} << 30;
   scene.file.path = "weights.bin";
   scene.file.filesystem = "ext4";
   scene.file.mount_point = "/";
