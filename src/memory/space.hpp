@@ -2,7 +2,7 @@
 // A kind of memory. Host memory needs none of this; a device space copies between pinned host
 // memory and device memory, asynchronously, on streams of its own.
 //
-// Thread rule: open_lane may be called from any thread; a Lane belongs to one thread.
+// Thread rule: open_lane may be called from any thread; a Lane belongs to one thread at a time.
 
 #include <cstdint>
 #include <memory>

@@ -68,16 +68,17 @@ Staged::Staged(Make make, std::uint32_t copiers, std::unique_ptr<memory::Pinned>
       lane_(std::move(lane)),
       ring_(pinned_->size_bytes(), first_window(pinned_->size_bytes(), copiers)),
       grow_(std::move(grow)),
-      copiers_wanted_(std::clamp(copiers, 1U, first_copiers)) {
+      most_copiers_(std::max(copiers, 1U)),
+      copiers_wanted_(std::min(most_copiers_, first_copiers)) {
   capabilities_ = prototype_->capabilities();
   capabilities_.name = "staged";
   capabilities_.space = SpaceKind::cuda;
   capabilities_.largest_segment_bytes = pinned_->size_bytes();
   capabilities_.depth = depth;
   capabilities_.takes_envelopes = true;
-  capabilities_.threads = std::max(copiers, 1U);
+  capabilities_.threads = copiers_wanted_;
   capabilities_.pinned_bytes = pinned_->size_bytes();
-  copiers_.reserve(capabilities_.threads);
+  copiers_.reserve(most_copiers_);
 }
 
 Staged::~Staged() {
@@ -121,6 +122,7 @@ std::size_t Staged::reap(std::span<Completion> completions) {
   lock_soon(lock);
   told_ = false;
   capabilities_.pinned_bytes = ring_.size_bytes();
+  capabilities_.threads = std::max<std::uint32_t>(1, copiers_.size());
   if (copiers_.empty() && accepted_ > 0) work_once(lock, *prototype_);
   const auto count = std::min(completions.size(), done_.size());
   std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
@@ -208,7 +210,7 @@ void Staged::count_starving() {
   take_finished_copies();
   if (!tickets_.empty() || queue_.empty() || ++starved_ < starved_before_one_more) return;
   starved_ = 0;
-  copiers_wanted_ = std::min(copiers_wanted_ + 1, capabilities_.threads);
+  copiers_wanted_ = std::min(copiers_wanted_ + 1, most_copiers_);
 }
 
 // While copies are in flight and more waits for room, everybody naps; where nothing is left to

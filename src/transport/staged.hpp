@@ -102,7 +102,8 @@ class Staged final : public Transport {
   bool fresh_ = false;      // nothing of what began on an empty ring was reported yet
   bool told_ = false;       // the wake-up object was signalled, and nobody reaped since
   std::shared_ptr<const Error> broken_;  // the lane's sticky error: nothing more can be copied
-  std::uint32_t copiers_wanted_ = 1;
+  const std::uint32_t most_copiers_;
+  std::uint32_t copiers_wanted_;
   std::uint32_t starved_ = 0;  // times that a load found the link idle
   std::vector<std::jthread> copiers_;
 };
