@@ -21,9 +21,9 @@ struct Request {
   MemoryRange memory;
   std::uint64_t file_size_bytes = 0;  // when it was planned; reads end there
   bool registered = false;            // cuFile door: the buffer was registered
-  // What the machine and the cgroup have to spare for the page cache; 0: not looked up (the request
-  // is small, or nothing depends on it).
-  std::uint64_t spare_memory_bytes = 0;
+  // What the machine and the cgroup have to spare for the page cache; UINT64_MAX: not known, or not
+  // looked up (the request is small, or nothing depends on it).
+  std::uint64_t spare_memory_bytes = UINT64_MAX;
   bool operator==(const Request&) const = default;
 };
 

@@ -178,7 +178,7 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   auto spare_bytes = spare_memory(direction, largest_bytes, *settings);
   for (const auto& range : ranges) {
     auto plan = plan_call(direction, range, settings, nullptr, spare_bytes);
-    spare_bytes -= std::min(spare_bytes, range.size_bytes);
+    if (spare_bytes != UINT64_MAX) spare_bytes -= std::min(spare_bytes, range.size_bytes);
     if (!plan) return plan.error();
     if (plan->failure != Reason::none) return refusal(*plan);
     if (auto secured = secure_direct(*plan, *range.file); !secured) return secured.error();

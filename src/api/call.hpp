@@ -26,7 +26,8 @@ std::shared_ptr<const Settings> call_settings(const std::shared_ptr<const Settin
 // resolved before (or does not exist yet), else it is found from the pointer.
 Result<Plan> plan_call(Direction direction, const CallRange& range,
                        const std::shared_ptr<const Settings>& settings,
-                       const MemoryRange* known = nullptr, std::uint64_t spare_memory_bytes = 0);
+                       const MemoryRange* known = nullptr,
+                       std::uint64_t spare_memory_bytes = UINT64_MAX);
 // The same for people: with one look at the first window, where residency will decide.
 Result<Plan> explain_call(Direction direction, const CallRange& range,
                           const std::shared_ptr<const Settings>& settings,

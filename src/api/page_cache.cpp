@@ -34,8 +34,9 @@ void look_at_start(Plan& plan, OpenFile& file) {
 
 std::uint64_t spare_memory(Direction direction, std::uint64_t largest_bytes,
                            const Settings& settings) {
-  if (direction == Direction::write || settings.cache.value != Cache::automatic) return 0;
-  return largest_bytes > plan::kept_unasked_bytes ? os::spare_memory_bytes().value_or(0) : 0;
+  if (direction == Direction::write || settings.cache.value != Cache::automatic) return UINT64_MAX;
+  if (largest_bytes <= plan::kept_unasked_bytes) return UINT64_MAX;
+  return os::spare_memory_bytes().value_or(UINT64_MAX);
 }
 
 void use_page_cache(drive::TransferSpec& spec, const os::Syscalls& syscalls) {

@@ -7,8 +7,8 @@
 
 namespace straightway {
 
-// What there is to spare for the page cache; 0 where nothing depends on it. largest_bytes: of the
-// call's ranges; small ones cost no look.
+// What there is to spare for the page cache; UINT64_MAX where it is not known or nothing depends on
+// it. largest_bytes: of the call's ranges; small ones cost no look.
 std::uint64_t spare_memory(Direction direction, std::uint64_t largest_bytes,
                            const Settings& settings);
 

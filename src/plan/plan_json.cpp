@@ -33,7 +33,8 @@ Json of(const Request& request) {
             {"address", request.memory.address},
             {"size_bytes", request.memory.size_bytes}}},
           {"registered", request.registered},
-          {"spare_memory_bytes", request.spare_memory_bytes}};
+          {"spare_memory_bytes",
+           request.spare_memory_bytes == UINT64_MAX ? Json() : Json(request.spare_memory_bytes)}};
 }
 
 Json reason_of(const Plan& plan, Reason reason, Route route) {

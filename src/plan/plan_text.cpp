@@ -148,7 +148,7 @@ void add_cold(std::vector<Line>& lines, const Plan& plan) {
     const Run& run = plan.runs[i];
     if (run.cold == ColdWay::same) continue;
     lines.push_back({"page cache", "",
-                     fmt::format("decided per MiB by what is in it: hot from it, cold {}",
+                     fmt::format("decided per MiB by what is in it: hot from it; cold: {}",
                                  why(plan, run.cold_reason, run.route))});
     const CacheFound& found = plan.first_window;
     if (!found.looked()) continue;

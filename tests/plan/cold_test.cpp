@@ -44,6 +44,9 @@ TEST(DecideCold, G4_AutoKeepsWhatFitsWellWithinTheMemoryToSpare) {
   EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
   scene.request.spare_memory_bytes = 0;
   EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
+  scene.request.spare_memory_bytes = UINT64_MAX;  // not known: as everybody does
+  EXPECT_EQ(only_run(scene).cold, ColdWay::ahead);
+  scene.request.spare_memory_bytes = 0;
   scene.resize(64 * mib);  // so little is kept without a look
   EXPECT_EQ(only_run(scene).cold, ColdWay::ahead);
 }
@@ -98,11 +101,11 @@ TEST(DecideCold, TheTextGivesTheRule) {
   Scene scene = with(Cache::automatic);
   scene.request.spare_memory_bytes = gib;
   EXPECT_THAT(scene.plan().to_text(),
-              HasSubstr("decided per MiB by what is in it: hot from it, cold more than half of the "
-                        "memory to spare, so the page cache lets go of them at once"));
+              HasSubstr("decided per MiB by what is in it: hot from it; cold: more than half of "
+                        "the memory to spare, so the page cache lets go of them at once"));
   EXPECT_THAT(scene.plan().to_json(), HasSubstr("\"way\": \"dropped\""));
   Plan plan = with(Cache::keep).plan();
-  EXPECT_THAT(plan.to_text(), HasSubstr("cold read ahead and kept"));
+  EXPECT_THAT(plan.to_text(), HasSubstr("cold: read ahead and kept"));
   plan.first_window = {48 * mib, 16 * mib, 0};
   EXPECT_THAT(plan.to_text(), HasSubstr("of its start: 48 MiB hot, 16 MiB cold"));
   plan.first_window = {0, 0, 64 * mib};
