@@ -48,6 +48,7 @@ std::vector<Way> raw_ways(const BenchRun& run) {
 
 std::vector<Way*> pointers(std::vector<Way>& ways) {
   std::vector<Way*> result;
+  result.reserve(ways.size());
   for (Way& way : ways) result.push_back(&way);
   return result;
 }
@@ -205,10 +206,12 @@ Result<void> measure_cold(BenchRun& run) {
   }
   std::vector<Way> raw = raw_ways(run);
   std::vector<BenchCase> results;
+  results.reserve(caches.size());
   for (const Cache cache : caches) {
     results.push_back(make_case(std::string("cold ") + to_string(cache), run.cold_bytes));
   }
   std::vector<Way> cold;
+  cold.reserve(caches.size());
   for (std::size_t i = 0; i < caches.size(); ++i) {
     cold.push_back(cold_way(run, results[i], caches[i]));
   }

@@ -16,7 +16,8 @@ Json kernel_driver() {
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view word = os::take_field(rest, ' ');
-    if (!word.empty() && word[0] >= '0' && word[0] <= '9' && word.find('.') != word.npos) {
+    if (!word.empty() && word[0] >= '0' && word[0] <= '9' &&
+        word.find('.') != std::string_view::npos) {
       return std::string(word);
     }
   }

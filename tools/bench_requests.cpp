@@ -184,6 +184,7 @@ Result<void> measure_ranges(BenchRun& run) {
     return {};
   }
   std::vector<RangeRequest> requests;
+  requests.reserve(slots.count());
   for (std::size_t slot = 0; slot < slots.count(); ++slot) {
     requests.push_back(
         {slots.offset(slot), range_bytes, run.memory(slot * range_bytes, range_bytes)});

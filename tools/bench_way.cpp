@@ -37,7 +37,7 @@ Result<void> run_once(Way& way) {
 
 }  // namespace
 
-Result<void> alternate(const std::string& title, std::vector<Way*> ways, unsigned rounds,
+Result<void> alternate(const std::string& title, const std::vector<Way*>& ways, unsigned rounds,
                        Terminal& terminal) {
   for (unsigned round = 0; round < rounds; ++round) {
     for (Way* way : ways) {

@@ -26,7 +26,7 @@ struct Way {
 };
 
 // Each way once, then each again, `rounds` times. An error only when interrupted.
-Result<void> alternate(const std::string& title, std::vector<Way*> ways, unsigned rounds,
+Result<void> alternate(const std::string& title, const std::vector<Way*>& ways, unsigned rounds,
                        Terminal& terminal);
 
 // Of at least one value.

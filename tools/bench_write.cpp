@@ -139,10 +139,12 @@ Result<void> measure_write(BenchRun& run) {
   BenchCase cached = make_case("write", written->size_bytes);
   BenchCase direct = make_case("write bypass", written->size_bytes);
   std::vector<Way> raw;
+  raw.reserve(raw_write_ways.size());
   for (const RawWay& way : raw_write_ways) raw.push_back(raw_way(run, *written, way));
   Way cached_way = own_way(run, *written, cached, Cache::automatic);
   Way direct_way = own_way(run, *written, direct, Cache::bypass);
   std::vector<Way*> ways;
+  ways.reserve(raw.size() + 2);
   for (Way& way : raw) ways.push_back(&way);
   ways.insert(ways.end(), {&cached_way, &direct_way});
   if (auto done = alternate("write", ways, run.rounds, run.terminal); !done) return done;
