@@ -9,128 +9,156 @@
 namespace straightway::python {
 namespace {
 
-// Each value's fields, in one place for both directions: V is the type or its const.
+// Each value's fields, in one place for both directions: V is the type or its const. A field that
+// is left out does not compile (see Listed).
 template <class V, class T>
 concept Like = std::same_as<std::remove_const_t<V>, T>;
 
 template <class Archive, Like<FileFacts> V>
-void fields(Archive& a, V& v) {
-  a(v.path, v.filesystem, v.mount_point, v.device, v.device_driver, v.is_network, v.is_block_device,
-    v.direct_offset_align_bytes, v.direct_memory_align_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.path, v.filesystem, v.mount_point, v.device, v.device_driver, v.is_network,
+           v.is_block_device, v.direct_offset_align_bytes, v.direct_memory_align_bytes,
+           v.dontcache);
 }
 
 template <class Archive, Like<MachineFacts> V>
-void fields(Archive& a, V& v) {
-  a(v.page_bytes, v.cpus, v.cuda_driver, v.cuda_devices, v.cuda_why_not, v.cuda_simulated,
-    v.nvfs_loaded, v.vendor_library, v.run_udev, v.wsl, v.uring, v.uring_why_not, v.kernel);
+auto fields(Archive& a, V& v) {
+  return a(v.page_bytes, v.cpus, v.cuda_driver, v.cuda_devices, v.cuda_why_not, v.cuda_simulated,
+           v.nvfs_loaded, v.vendor_library, v.run_udev, v.wsl, v.p2pdma_pages, v.uring,
+           v.uring_why_not, v.kernel, v.routes_built);
 }
 
 template <class Archive, Like<MemoryRange> V>
-void fields(Archive& a, V& v) {
-  a(v.space, v.device, v.address, v.size_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.space, v.device, v.address, v.size_bytes);
 }
 
 template <class Archive, Like<FileRange> V>
-void fields(Archive& a, V& v) {
-  a(v.offset, v.size_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.offset, v.size_bytes);
 }
 
 template <class Archive, class T>
-void fields(Archive& a, Setting<T>& v) {
-  a(v.value, v.origin);
+auto fields(Archive& a, Setting<T>& v) {
+  return a(v.value, v.origin);
 }
 
 template <class Archive, class T>
-void fields(Archive& a, const Setting<T>& v) {
-  a(v.value, v.origin);
+auto fields(Archive& a, const Setting<T>& v) {
+  return a(v.value, v.origin);
 }
 
 template <class Archive, Like<FrontSettings> V>
-void fields(Archive& a, V& v) {
-  a(v.compat_mode, v.threads, v.task_size_bytes, v.gds_threshold_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.compat_mode, v.threads, v.task_size_bytes, v.gds_threshold_bytes);
 }
 
 template <class Archive, Like<CufileSettings> V>
-void fields(Archive& a, V& v) {
-  a(v.parallel_io, v.max_io_threads, v.max_io_queue_depth, v.min_io_threshold_size_kb,
-    v.max_request_parallelism, v.max_direct_io_size_kb, v.allow_compat_mode, v.force_compat_mode,
-    v.use_pci_p2pdma);
+auto fields(Archive& a, V& v) {
+  return a(v.parallel_io, v.max_io_threads, v.max_io_queue_depth, v.min_io_threshold_size_kb,
+           v.max_request_parallelism, v.max_direct_io_size_kb, v.allow_compat_mode,
+           v.force_compat_mode, v.use_pci_p2pdma);
 }
 
 template <class Archive, Like<Settings> V>
-void fields(Archive& a, V& v) {
-  a(v.policy, v.cache, v.evidence, v.threads, v.pinned_bytes, v.ledger, v.front, v.cufile);
+auto fields(Archive& a, V& v) {
+  return a(v.policy, v.cache, v.evidence, v.threads, v.pinned_bytes, v.ledger, v.front, v.cufile);
 }
 
 template <class Archive, Like<Request> V>
-void fields(Archive& a, V& v) {
-  a(v.direction, v.door, v.file, v.memory, v.file_size_bytes, v.registered, v.spare_memory_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.direction, v.door, v.file, v.memory, v.file_size_bytes, v.registered,
+           v.spare_memory_bytes);
 }
 
 template <class Archive, Like<Cut> V>
-void fields(Archive& a, V& v) {
-  a(v.offset, v.size_bytes, v.piece_bytes, v.count);
+auto fields(Archive& a, V& v) {
+  return a(v.offset, v.size_bytes, v.piece_bytes, v.count);
 }
 
 template <class Archive, Like<CacheFound> V>
-void fields(Archive& a, V& v) {
-  a(v.hot_bytes, v.cold_bytes, v.unknown_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.hot_bytes, v.cold_bytes, v.unknown_bytes);
 }
 
 template <class Archive, Like<Run> V>
-void fields(Archive& a, V& v) {
-  a(v.route, v.reason, v.file, v.segment_bytes, v.align_bytes, v.direct_io, v.cold, v.cold_reason,
-    v.cold_align_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.route, v.reason, v.file, v.segment_bytes, v.align_bytes, v.direct_io, v.cold,
+           v.cold_reason, v.cold_align_bytes);
 }
 
 template <class Archive, Like<LayerCounters> V>
-void fields(Archive& a, V& v) {
-  a(v.n, v.nvfs, v.p2pdma, v.posix);
+auto fields(Archive& a, V& v) {
+  return a(v.n, v.nvfs, v.p2pdma, v.posix);
 }
 
 template <class Archive, Like<FrontDecision> V>
-void fields(Archive& a, V& v) {
-  a(v.used, v.to_cufile, v.on_caller_thread, v.reason, v.tasks);
+auto fields(Archive& a, V& v) {
+  return a(v.used, v.to_cufile, v.on_caller_thread, v.reason, v.tasks);
 }
 
 template <class Archive, Like<CufileDecision> V>
-void fields(Archive& a, V& v) {
-  a(v.used, v.refused, v.reason, v.parts, v.last_parts, v.counters);
+auto fields(Archive& a, V& v) {
+  return a(v.used, v.refused, v.reason, v.parts, v.last_parts, v.counters);
 }
 
 template <class Archive, Like<Plan> V>
-void fields(Archive& a, V& v) {
-  a(v.request, v.front, v.cufile, v.runs, v.run_count, v.refused, v.failure, v.first_window, v.file,
-    v.machine, v.settings);
+auto fields(Archive& a, V& v) {
+  return a(v.request, v.front, v.cufile, v.runs, v.run_count, v.refused, v.failure, v.first_window,
+           v.file, v.machine, v.settings);
 }
 
 template <class Archive, Like<Evidence> V>
-void fields(Archive& a, V& v) {
-  a(v.kind, v.witness, v.scope);
+auto fields(Archive& a, V& v) {
+  return a(v.kind, v.witness, v.scope);
 }
 
 template <class Archive, Like<RouteShare> V>
-void fields(Archive& a, V& v) {
-  a(v.bytes, v.segments, v.reason, v.evidence);
+auto fields(Archive& a, V& v) {
+  return a(v.bytes, v.segments, v.reason, v.evidence);
 }
 
 template <class Archive, Like<Times> V>
-void fields(Archive& a, V& v) {
-  a(v.queued_ns, v.started_ns, v.first_byte_ns, v.done_ns);
+auto fields(Archive& a, V& v) {
+  return a(v.queued_ns, v.started_ns, v.first_byte_ns, v.done_ns);
 }
 
 template <class Archive, Like<RangeTable> V>
-void fields(Archive& a, V& v) {
-  a(v.offset, v.wanted_bytes, v.moved_bytes);
+auto fields(Archive& a, V& v) {
+  return a(v.offset, v.wanted_bytes, v.moved_bytes);
 }
 
 template <class Archive, Like<Receipt> V>
-void fields(Archive& a, V& v) {
-  a(v.direction, v.door, v.memory, v.file_offset, v.wanted_bytes, v.moved_bytes, v.ended_early,
-    v.end_of_file, v.routes, v.refused, v.retries, v.fallbacks, v.fallback_code, v.disk_measured,
-    v.disk_bytes, v.found, v.cold_reason, v.threads, v.pinned_bytes, v.times, v.layer, v.ranges,
-    v.file, v.machine, v.settings);
+auto fields(Archive& a, V& v) {
+  return a(v.direction, v.door, v.memory, v.file_offset, v.wanted_bytes, v.moved_bytes,
+           v.ended_early, v.end_of_file, v.routes, v.refused, v.retries, v.fallbacks,
+           v.fallback_code, v.disk_measured, v.disk_bytes, v.found, v.cold_reason, v.threads,
+           v.pinned_bytes, v.times, v.layer, v.ranges, v.file, v.machine, v.settings);
 }
+
+// How many fields an aggregate has, and how many of them are listed above.
+struct AnyField {
+  template <class T>
+  operator T() const;
+};
+
+template <class T, class... Given>
+consteval std::size_t field_count() {
+  if constexpr (requires { T{Given{}..., AnyField{}}; }) {
+    return field_count<T, Given..., AnyField>();
+  } else {
+    return sizeof...(Given);
+  }
+}
+
+struct Counter {
+  template <class... T>
+  std::integral_constant<std::size_t, sizeof...(T)> operator()(const T&...) const;
+};
+
+template <class T>
+concept Listed =
+    decltype(fields(std::declval<Counter&>(), std::declval<T&>()))::value == field_count<T>();
 
 template <class T>
 concept Plain = std::integral<T> || std::is_enum_v<T>;
@@ -168,6 +196,7 @@ class Writer {
   template <class T>
     requires std::is_class_v<T>
   void write(const T& value) {
+    static_assert(Listed<T>);
     fields(*this, value);
   }
 };
@@ -229,6 +258,7 @@ class Reader {
   template <class T>
     requires std::is_class_v<T>
   void read(T& value) {
+    static_assert(Listed<T>);
     fields(*this, value);
   }
 
@@ -244,6 +274,7 @@ std::string header() {
 template <class T>
 std::string pack_value(const T& value) {
   Writer writer;
+  static_assert(Listed<T>);
   writer.bytes = header<T>();
   fields(writer, value);
   return std::move(writer.bytes);
