@@ -15,6 +15,11 @@ int collect_when_called(void*) {
   return 0;
 }
 
+// Where a daemon thread stays while the interpreter ends.
+[[noreturn]] void park() {
+  for (;;) pause();
+}
+
 }  // namespace
 
 Lease::Lease(Lease&& other) noexcept
@@ -68,6 +73,10 @@ void Bridge::collect() {
 }  // here the references go: their destructors may run any code, so not under the lock
 
 Event Bridge::next() {
+  if (!may_unlock()) {
+    PyEval_SaveThread();  // it may wait for ever, and close() wants the GIL back
+    park();
+  }
   const Unlocked unlocked;
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [this] { return !events_.empty(); });
@@ -94,7 +103,7 @@ void Bridge::relock(PyThreadState* state) {
   ++relocking_;
   if (closed_ && !is_closer()) {
     --relocking_;
-    for (;;) pause();  // a daemon thread, and the interpreter is ending
+    park();
   }
   PyEval_RestoreThread(state);
   --relocking_;

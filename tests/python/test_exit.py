@@ -33,6 +33,14 @@ ENDS = {
         "job = file.submit_read(target)\njob.add_done_callback(lambda job: time.sleep(0.01))",
         0,
     ),
+    "callback_returns_at_the_end": (  # it waits for the GIL, which the sum keeps until the end
+        "begun = threading.Event()\n"
+        "def callback(job): begun.set(); time.sleep(0.05)\n"
+        "file.submit_read(target).add_done_callback(callback)\n"
+        "from straightway import _straightway; begun.wait()\n"
+        "atexit.register(_straightway.close_bridge); atexit.register(sum, range(10_000_000))",
+        0,
+    ),
     "daemon_reading": (
         "def work():\n"
         "    while True: file.read_into(target, size=8 << 20)\n"
