@@ -70,28 +70,40 @@ Status CopyLane::issue(Direction direction, std::uint64_t device_address, void* 
   const Driver& driver = devices_->driver();
   const Scope scope(driver, context_);
   if (scope.status() != success) return scope.status();
+  // First what can fail for want of memory: nothing is to be in flight then.
+  if (const Status status = prepare_marker(); status != success) return status;
   const Status status = direction == Direction::read
                             ? driver.copy_to_device(device_address, host, size_bytes, stream_)
                             : driver.copy_to_host(host, device_address, size_bytes, stream_);
-  return status == success ? mark() : status;
+  if (status == success) return mark();
+  if (!flag_.usable()) drop_marker();
+  return status;
+}
+
+Status CopyLane::prepare_marker() {
+  if (flag_.usable()) return success;
+  if (spare_.empty()) {
+    spare_.reserve(running_.size() + 1);
+    Event event = nullptr;
+    const Status status = devices_->driver().event_create(&event, event_disable_timing);
+    if (status != success) return status;
+    spare_.push_back(event);
+  }
+  running_.push_back({issued_ + 1, spare_.back()});
+  spare_.pop_back();
+  return success;
+}
+
+void CopyLane::drop_marker() {
+  spare_.push_back(running_.back().event);
+  running_.pop_back();
 }
 
 // Behind the copy just queued.
 Status CopyLane::mark() {
   const Driver& driver = devices_->driver();
-  if (flag_.usable()) {
-    return flag_.write(driver, stream_, static_cast<std::uint32_t>(issued_ + 1));
-  }
-  Event event = nullptr;
-  if (!spare_.empty()) {
-    event = spare_.back();
-    spare_.pop_back();
-  } else if (const Status status = driver.event_create(&event, event_disable_timing);
-             status != success) {
-    return status;
-  }
-  running_.push_back({issued_ + 1, event});
-  return driver.event_record(event, stream_);
+  return flag_.usable() ? flag_.write(driver, stream_, static_cast<std::uint32_t>(issued_ + 1))
+                        : driver.event_record(running_.back().event, stream_);
 }
 
 Result<std::uint64_t> CopyLane::poll() {

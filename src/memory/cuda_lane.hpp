@@ -33,6 +33,8 @@ class CopyLane final : public Lane {
   Status create();
   Status issue(Direction direction, std::uint64_t device_address, void* host,
                std::size_t size_bytes);
+  Status prepare_marker();
+  void drop_marker();
   Status mark();
   Status look();
   Status look_at_events();

@@ -11,6 +11,13 @@ std::int64_t payload_moved(const Segment& segment, std::int64_t envelope_moved) 
                                   static_cast<std::int64_t>(segment.size_bytes));
 }
 
+void Load::reserve(std::size_t count) {
+  segments.reserve(count);
+  places.reserve(count);
+  completions.reserve(count);
+  extents.reserve(count);
+}
+
 void Load::begin(Direction which, std::uint64_t offset) {
   direction = which;
   at = offset;

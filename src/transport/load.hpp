@@ -35,6 +35,8 @@ struct Load {
   std::vector<Completion> completions;  // of each segment
   std::vector<Extent> extents;          // those that touch are one
 
+  // Room for this many segments; all below allocates nothing then. Throws std::bad_alloc.
+  void reserve(std::size_t count);
   void begin(Direction direction, std::uint64_t at);
   void add(const Segment& segment);
   // The segment as the host transport sees it: its envelope, in the ring.

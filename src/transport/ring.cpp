@@ -10,6 +10,7 @@ constexpr std::uint64_t page_bytes = 4096;
 }  // namespace
 
 std::optional<std::uint64_t> Ring::take(std::uint64_t size_bytes) {
+  reserve();
   if (taken_.empty()) {
     window_ = std::min(size_bytes_, std::max(first_window_, from(0, size_bytes) + size_bytes));
     turn_ = window_;

@@ -6,8 +6,9 @@
 // the limit, the window widens.
 
 #include <cstdint>
-#include <deque>
 #include <optional>
+
+#include "transport/fifo.hpp"
 
 namespace straightway::transport {
 
@@ -17,8 +18,11 @@ class Ring {
   Ring(std::uint64_t size_bytes, std::uint64_t window_bytes)
       : size_bytes_(size_bytes), first_window_(window_bytes), window_(window_bytes) {}
 
-  // The offset of a region that no other taken one overlaps, on a page boundary; empty where there
-  // is no room now. 1 <= size_bytes <= size of the ring.
+  // Room to note one more region, so that take() needs none. Both throw std::bad_alloc with nothing
+  // changed.
+  void reserve() { taken_.reserve(taken_.size() + 1); }
+  // The offset of a region that no other taken one overlaps, on a page boundary;
+  // empty where there is no room now. 1 <= size_bytes <= size of the ring.
   std::optional<std::uint64_t> take(std::uint64_t size_bytes);
   // The oldest region that is taken.
   void give_back();
@@ -40,10 +44,10 @@ class Ring {
   std::uint64_t size_bytes_;
   std::uint64_t first_window_;
   std::uint64_t edge_ = 0;
-  std::uint64_t window_;             // of the next turn
-  std::uint64_t turn_ = 0;           // where this turn ends
-  std::uint64_t head_ = 0;           // behind the newest region
-  std::deque<std::uint64_t> taken_;  // offsets, oldest first
+  std::uint64_t window_;       // of the next turn
+  std::uint64_t turn_ = 0;     // where this turn ends
+  std::uint64_t head_ = 0;     // behind the newest region
+  Fifo<std::uint64_t> taken_;  // offsets, oldest first
 };
 
 }  // namespace straightway::transport

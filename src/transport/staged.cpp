@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <system_error>
 
 #include "os/pause.hpp"
@@ -51,8 +52,12 @@ void move(Transport& host, Load& load, std::byte* ring) {
   for (std::size_t i = 0; i < load.segments.size(); ++i) {
     const auto inner = load.host_segment(i, ring);
     Completion completion;
-    host.submit({&inner, 1});
-    host.reap({&completion, 1});
+    try {
+      host.submit({&inner, 1});
+      host.reap({&completion, 1});
+    } catch (const std::bad_alloc&) {
+      completion.result = -ENOMEM;
+    }
     load.host_done(i, completion);
   }
 }
@@ -79,6 +84,9 @@ Staged::Staged(Make make, std::uint32_t copiers, std::unique_ptr<memory::Pinned>
   capabilities_.threads = copiers_wanted_;
   capabilities_.pinned_bytes = pinned_->size_bytes();
   copiers_.reserve(most_copiers_);
+  queue_.reserve(depth);
+  done_.reserve(depth);
+  tickets_.reserve(copies_in_flight_limit);
 }
 
 Staged::~Staged() {
@@ -123,7 +131,7 @@ std::size_t Staged::reap(std::span<Completion> completions) {
   told_ = false;
   capabilities_.pinned_bytes = ring_.size_bytes();
   capabilities_.threads = std::max<std::uint32_t>(1, copiers_.size());
-  if (copiers_.empty() && accepted_ > 0) work_once(lock, *prototype_);
+  if (copiers_.empty() && accepted_ > 0) try_work(lock, *prototype_);
   const auto count = std::min(completions.size(), done_.size());
   std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
   done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -143,22 +151,36 @@ void Staged::start_copiers() {
   const os::SignalsBlocked blocked;
   for (; missing > 0 && copiers_.size() < copiers_wanted_; --missing) {
     try {
-      copiers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+      copiers_.emplace_back(
+          [this, host = make_()](const std::stop_token& stop) { work(stop, *host); });
     } catch (const std::system_error&) {
       if (!copiers_.empty()) copiers_wanted_ = static_cast<std::uint32_t>(copiers_.size());
-      capabilities_.poll_interval_ns = copiers_.empty() ? 50'000 : 0;
-      return;
+      break;
+    } catch (const std::bad_alloc&) {
+      break;
     }
   }
-  capabilities_.poll_interval_ns = 0;
+  capabilities_.poll_interval_ns = copiers_.empty() ? 50'000 : 0;
 }
 
-void Staged::work(const std::stop_token& stop) {
+void Staged::work(const std::stop_token& stop, Transport& host) {
   ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
-  const auto host = make_();
   Lock lock(mutex_);
   while (!stop.stop_requested() || !queue_.empty() || !loads_.empty()) {
-    if (!work_once(lock, *host)) rest(lock, stop);
+    if (!try_work(lock, host)) rest(lock, stop);
+  }
+}
+
+// Memory can run out under the lock only, where the state is whole between two steps: what could
+// not be done now is done at the next look.
+bool Staged::try_work(Lock& lock, Transport& host) {
+  try {
+    return work_once(lock, host);
+  } catch (const std::bad_alloc&) {
+    lock.unlock();
+    std::this_thread::sleep_for(nap);
+    lock_soon(lock);
+    return true;
   }
 }
 
@@ -191,9 +213,13 @@ bool Staged::grow(Lock& lock) {
   if (!no_room_ || !grow_) return false;
   const auto pin = std::exchange(grow_, {});
   lock.unlock();
-  auto more = pin();
+  Result<std::unique_ptr<memory::Pinned>> more = std::unique_ptr<memory::Pinned>();
+  try {
+    more = pin();
+  } catch (const std::bad_alloc&) {
+  }
   lock_soon(lock);
-  if (!more) return false;  // what there is has to do
+  if (!more || !*more) return false;  // what there is has to do
   more_pinned_ = std::move(*more);
   ring_.grow(more_pinned_->size_bytes());
   ring_.widen();
@@ -263,61 +289,93 @@ Load* Staged::next_load() {
 }
 
 // A file's page cache takes one writer at a time: more only wait for the same lock.
+bool Staged::may_drain(const Segment& segment) const {
+  if (segment.direct_io) return true;
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    if (loads_[i]->state != Load::State::draining) continue;
+    const auto& other = loads_[i]->segments.front();
+    if (!other.direct_io && other.file == segment.file) return false;
+  }
+  return true;
+}
+
 Load* Staged::drainable() {
-  for (const auto& load : loads_) {
-    if (load->state != Load::State::drain_waits) continue;
-    const auto& segment = load->segments.front();
-    const bool alone =
-        segment.direct_io || std::none_of(loads_.begin(), loads_.end(), [&](const auto& other) {
-          return other->state == Load::State::draining && !other->segments.front().direct_io &&
-                 other->segments.front().file == segment.file;
-        });
-    if (alone) return load.get();
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    if (loads_[i]->state == Load::State::drain_waits && may_drain(loads_[i]->segments.front())) {
+      return loads_[i].get();
+    }
   }
   return nullptr;
 }
 
-// Bytes of the next load: the first segment, and those behind it that go the same way, up to a
-// piece; fewer where all copiers would not find work.
-std::uint64_t Staged::load_bytes() const {
+// The next load: the first segment, and those behind it that go the same way, up to a piece; fewer
+// where all copiers would not find work.
+Staged::Next Staged::next() const {
   const auto& first = queue_.front();
   const auto share = queue_bytes_ / copiers_wanted_;
   const auto limit = std::min({staged_piece_bytes, share, ring_.size_bytes()});
-  auto bytes = first.envelope_bytes;
-  if (first.direct_io) return bytes;
-  for (std::size_t i = 1; i < queue_.size(); ++i) {
-    const auto& next = queue_[i];
-    if (next.direct_io || next.direction != first.direction ||
-        bytes + next.envelope_bytes > limit ||
-        (first.direction == Direction::write && next.file != first.file)) {
+  Next next{1, first.envelope_bytes};
+  if (first.direct_io) return next;
+  for (; next.segments < queue_.size(); ++next.segments) {
+    const auto& more = queue_[next.segments];
+    if (more.direct_io || more.direction != first.direction ||
+        next.bytes + more.envelope_bytes > limit ||
+        (first.direction == Direction::write && more.file != first.file)) {
       break;
     }
-    bytes += next.envelope_bytes;
+    next.bytes += more.envelope_bytes;
   }
-  return bytes;
+  return next;
+}
+
+// Room for a load of so many segments, and for it among the others.
+bool Staged::reserve(std::size_t segments) {
+  try {
+    loads_.reserve(loads_.size() + 1);
+    ring_.reserve();
+    if (spare_.empty()) {
+      spare_.reserve(loads_.size() + 1);  // so that retire() needs none
+      spare_.push_back(std::make_unique<Load>());
+    }
+    spare_.back()->reserve(segments);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// The first segment, for want of memory.
+void Staged::refuse() {
+  done_.push_back({.cookie = queue_.front().cookie, .result = -ENOMEM, .error = nullptr});
+  queue_bytes_ -= queue_.front().envelope_bytes;
+  queue_.pop_front();
 }
 
 // Gives the next segments a region of the ring; null where there is no room.
 Load* Staged::stage() {
-  const auto bytes = load_bytes();
-  const auto at = ring_.take(bytes);
+  auto wanted = next();
+  while (!reserve(wanted.segments)) {
+    refuse();
+    if (queue_.empty()) return nullptr;
+    wanted = next();
+  }
+  const auto at = ring_.take(wanted.bytes);
   no_room_ = !at;
   if (!at) {
     // The link is the limit, or the device behind direct I/O, which wants depth.
     if (tickets_.size() == copies_in_flight_limit || queue_.front().direct_io) ring_.widen();
     return nullptr;
   }
-  if (spare_.empty()) spare_.push_back(std::make_unique<Load>());
   auto load = std::move(spare_.back());
   spare_.pop_back();
   load->begin(queue_.front().direction, *at);
-  while (load->size_bytes < bytes) {
+  for (; wanted.segments > 0; --wanted.segments) {
     load->add(queue_.front());
     queue_bytes_ -= queue_.front().envelope_bytes;
     queue_.pop_front();
   }
   loads_.push_back(std::move(load));
-  return loads_.back().get();
+  return loads_[loads_.size() - 1].get();
 }
 
 Load* Staged::claim() {
@@ -359,12 +417,13 @@ void Staged::take_finished_copies() {
   if (!reached) return fail_copies(reached.error());
   while (!tickets_.empty() && tickets_.front() <= *reached) tickets_.pop_front();
   std::size_t drains = 0;
-  for (const auto& load : loads_) {
-    if (load->state != Load::State::copying || load->ticket > *reached) continue;
-    if (load->direction == Direction::read) {
-      finish(*load);
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    Load& load = *loads_[i];
+    if (load.state != Load::State::copying || load.ticket > *reached) continue;
+    if (load.direction == Direction::read) {
+      finish(load);
     } else {
-      load->state = Load::State::drain_waits;
+      load.state = Load::State::drain_waits;
       ++drains;
     }
   }
@@ -420,10 +479,11 @@ void Staged::send_run(std::size_t first, std::size_t count) {
 void Staged::fail_copies(const Error& error) {
   if (!broken_) broken_ = std::make_shared<const Error>(error);
   tickets_.clear();
-  for (const auto& load : loads_) {
-    if (load->state != Load::State::copying && load->state != Load::State::copy_waits) continue;
-    load->fail(broken_);
-    finish(*load);
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    Load& load = *loads_[i];
+    if (load.state != Load::State::copying && load.state != Load::State::copy_waits) continue;
+    load.fail(broken_);
+    finish(load);
   }
 }
 

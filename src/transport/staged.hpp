@@ -9,7 +9,6 @@
 // waits for a full slot. Nobody spins: who finds no room naps, and one at a time watches copies.
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "memory/space.hpp"
+#include "transport/fifo.hpp"
 #include "transport/load.hpp"
 #include "transport/ring.hpp"
 #include "transport/sleepers.hpp"
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t staged_piece_bytes = std::uint64_t{1} << 20;
 
 class Staged final : public Transport {
  public:
-  // Makes a copier's host transport, on the copier's own thread. It completes on submit (posix).
+  // Makes a copier's host transport. It completes on submit (posix).
   using Make = std::function<std::unique_ptr<Transport>()>;
 
   // Pins the rest of the ring, on a copier's thread that finds no room. So the first copy waits for
@@ -51,7 +51,8 @@ class Staged final : public Transport {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  void work(const std::stop_token& stop);
+  void work(const std::stop_token& stop, Transport& host);
+  bool try_work(Lock& lock, Transport& host);
   bool work_once(Lock& lock, Transport& host);
   void rest(Lock& lock, const std::stop_token& stop);
   void start_copiers();
@@ -62,11 +63,18 @@ class Staged final : public Transport {
   void count_starving();
   void advance();
   Load* next_load();
+  bool may_drain(const Segment& segment) const;
   Load* drainable();
   Load* claim();
   Load* stage();
   void stage_writes();
-  std::uint64_t load_bytes() const;
+  struct Next {
+    std::size_t segments = 0;
+    std::uint64_t bytes = 0;
+  };
+  Next next() const;
+  bool reserve(std::size_t segments);
+  void refuse();
   void take_finished_copies();
   void send_copies();
   void send_run(std::size_t first, std::size_t count);
@@ -86,15 +94,15 @@ class Staged final : public Transport {
   std::uint32_t accepted_ = 0;  // not reaped yet; the submitting thread only
 
   std::mutex mutex_;  // guards all below
-  std::deque<Segment> queue_;
+  Fifo<Segment> queue_;
   std::uint64_t queue_bytes_ = 0;
   Ring ring_;
-  Grow grow_;                                // empty: tried, or not to be had
-  bool no_room_ = false;                     // for the last load that was to be claimed
-  std::deque<std::unique_ptr<Load>> loads_;  // those that hold a region, oldest first
+  Grow grow_;                          // empty: tried, or not to be had
+  bool no_room_ = false;               // for the last load that was to be claimed
+  Fifo<std::unique_ptr<Load>> loads_;  // those that hold a region, oldest first
   std::vector<std::unique_ptr<Load>> spare_;
-  std::deque<std::uint64_t> tickets_;  // of the runs in flight, in order
-  std::deque<Completion> done_;
+  Fifo<std::uint64_t> tickets_;  // of the runs in flight, in order
+  std::vector<Completion> done_;
   std::uint64_t done_bytes_ = 0;
   Sleepers idle_;           // copiers that have nothing to do
   std::uint32_t busy_ = 0;  // that move a load

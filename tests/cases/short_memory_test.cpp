@@ -3,67 +3,24 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <cstdlib>
-#include <new>
-#include <optional>
+#include <tuple>
 
 #include "api/engine.hpp"
 #include "straightway/file.hpp"
+#include "tests/cases/failing_new.hpp"
 #include "tests/cases/in_child.hpp"
 #include "tests/temp_file.hpp"
 
 namespace straightway {
 namespace {
 
-enum class Whose { nobodys, the_callers, the_others };
-
-std::atomic<Whose> failing{Whose::nobodys};
-std::atomic<long> allocations_left{0};
-thread_local bool is_caller = false;
-
-bool fails() {
-  const auto whose = failing.load(std::memory_order_relaxed);
-  if (whose == Whose::nobodys || (whose == Whose::the_callers) != is_caller) return false;
-  return allocations_left.fetch_sub(1) == 0;
-}
-
-}  // namespace
-}  // namespace straightway
-
-void* operator new(std::size_t size) {
-  if (straightway::fails()) throw std::bad_alloc();
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-
-namespace straightway {
-namespace {
+using tests::fail_one;
+using tests::none_failed;
+using tests::Whose;
 
 class ShortMemory : public testing::Test {
  protected:
-  ShortMemory() : bytes(tests::pattern(2 << 20)), path(folder.write("a", bytes)) {
-    is_caller = true;
-  }
-  ~ShortMemory() override { failing = Whose::nobodys; }
-
-  // Nothing where the allocation failed on the caller's thread and came out as an exception.
-  template <class Body>
-  static std::optional<Result<Receipt>> fail_one(Whose whose, long number, Body body) {
-    allocations_left = number;
-    failing = whose;
-    std::optional<Result<Receipt>> result;
-    try {
-      result.emplace(body());
-    } catch (const std::bad_alloc&) {
-    }
-    failing = Whose::nobodys;
-    return result;
-  }
-  static bool none_failed() { return allocations_left.load() >= 0; }
+  ShortMemory() : bytes(tests::pattern(2 << 20)), path(folder.write("a", bytes)) {}
 
   tests::TempFolder folder;
   std::vector<char> bytes;
