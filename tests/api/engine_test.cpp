@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "straightway/file.hpp"
+#include "tests/cases/in_child.hpp"
 #include "tests/temp_file.hpp"
 
 namespace straightway {
@@ -22,6 +23,7 @@ std::ptrdiff_t entries(const char* folder) {
 // Runs `check` in a forked child and expects it to be true.
 template <class Check>
 void expect_in_child(Check check) {
+  tests::settle_before_fork();
   const pid_t child = ::fork();
   if (child == 0) ::_exit(check() ? 0 : 1);
   int status = 0;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "straightway/file.hpp"
+#include "tests/cases/in_child.hpp"
 #include "tests/memory/gpu_fixture.hpp"
 #include "tests/temp_file.hpp"
 
@@ -278,6 +279,7 @@ TEST_F(GpuFile, CancelAndCloseDrainDeviceCopies) {
 TEST_F(GpuFile, AForkedChildIsRefusedTheGpuAndReadsHostMemory) {
   const auto file = open();
   ASSERT_TRUE(file.read_into(at(device, 1 << 20)));
+  tests::settle_before_fork();
   const pid_t child = ::fork();
   if (child == 0) {
     std::vector<char> host(1 << 20);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/cases/in_child.hpp"
 #include "tests/temp_file.hpp"
 
 namespace straightway {
@@ -263,6 +264,7 @@ TEST_F(FileTest, B7_ManyFilesUnderASmallLimitOfOpenFiles) {
 }
 
 TEST_F(FileTest, A13_ALimitOfTheFileSizeIsAnErrorAtTheWrite) {
+  tests::settle_before_fork();
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
