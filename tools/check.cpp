@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "direct_ways.hpp"
 #include "findings.hpp"
 #include "os/facts.hpp"
 #include "os/machine_facts.hpp"
@@ -70,16 +73,16 @@ Section machine_section(const MachineFacts& machine) {
 }
 
 // An open file or folder, closed at the end.
-class Looked {
+class Opened {
  public:
-  explicit Looked(const std::string& path)
+  explicit Opened(const std::string& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)),
         code_(fd_ < 0 ? errno : 0) {}
-  ~Looked() {
+  ~Opened() {
     if (fd_ >= 0) ::close(fd_);
   }
-  Looked(const Looked&) = delete;
-  Looked& operator=(const Looked&) = delete;
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
   int fd() const { return fd_; }
   int code() const { return code_; }
   bool is_folder() const {
@@ -173,18 +176,28 @@ Result<Section> route_section(const File& file, SpaceKind space, std::uint64_t s
   return section;
 }
 
+std::string absolute(const std::string& path) {
+  std::error_code code;
+  const auto found = std::filesystem::canonical(path, code);
+  return code ? path : found.string();
+}
+
 // What there is to say of one path; a folder has no routes and no pages.
-Result<void> add_file(const std::string& path, std::vector<Section>& sections) {
-  const Looked looked(path);
-  if (looked.fd() < 0) return system_error(looked.code(), "open", path);
-  if (looked.is_folder()) {
-    sections.push_back(file_section(path, os::read_file_facts(looked.fd(), path)));
+Result<void> add_file(const std::string& path, std::vector<Section>& sections, Looked& looked) {
+  const Opened opened(path);
+  if (opened.fd() < 0) return system_error(opened.code(), "open", path);
+  looked.place = looked.tree.place_of(absolute(path));
+  if (opened.is_folder()) {
+    const auto facts = os::read_file_facts(opened.fd(), path);
+    looked.direct_align_bytes = facts.direct_offset_align_bytes;
+    sections.push_back(file_section(path, facts));
     return {};
   }
   const auto file = File::open(path);
   if (!file) return file.error();
   const auto size = file->size();
   if (!size) return size.error();
+  looked.direct_align_bytes = file->facts()->direct_offset_align_bytes;
   Section section = file_section(path, *file->facts());
   section.findings.push_back(direct_finding(*file->facts()));
   section.findings.push_back(cache_finding(file->descriptor(), *size));
@@ -198,37 +211,73 @@ Result<void> add_file(const std::string& path, std::vector<Section>& sections) {
   return {};
 }
 
-Result<std::vector<Section>> look(const CheckOptions& options) {
+struct Report {
+  std::vector<Section> sections;
+  bool direct = false;  // nothing is known to stand in the way of one direct way
+  bool staged = false;
+};
+
+void add_direct_ways(const Looked& looked, Report& report) {
+  for (const Route route : {Route::nvfs, Route::p2pdma}) {
+    Section way = direct_way(route, looked);
+    report.direct |= std::ranges::none_of(
+        way.findings, [](const Finding& finding) { return finding.verdict == Verdict::lacking; });
+    report.sections.push_back(std::move(way));
+  }
+}
+
+Result<Report> look(const CheckOptions& options) {
   const auto context = Context::process_default();
   if (!context) return context.error();
   const auto machine = (*context)->machine(true);
   if (!machine) return machine.error();
-  std::vector<Section> sections = {machine_section(**machine)};
+  Report report;
+  report.sections = {machine_section(**machine)};
+  report.staged = (*machine)->cuda_devices > 0;
+  Looked looked{MachineTree(""), **machine, {}, {}, {}};
+  looked.gpus = looked.tree.gpus("0x10de");
   if (!options.file.empty()) {
-    if (auto added = add_file(options.file, sections); !added) return added.error();
+    if (auto added = add_file(options.file, report.sections, looked); !added) return added.error();
   }
-  return sections;
+  add_direct_ways(looked, report);
+  return report;
+}
+
+// Of another machine only what files show.
+Result<Report> look_at_copy(const CheckOptions& options) {
+  Looked looked{MachineTree(options.tree), os::read_machine_facts(options.tree), {}, {}, {}};
+  looked.gpus = looked.tree.gpus("0x10de");
+  if (!options.file.empty()) looked.place = looked.tree.place_of(options.file);
+  Report report;
+  report.staged = looked.tree.has("/proc/driver/nvidia/version");
+  add_direct_ways(looked, report);
+  return report;
+}
+
+int exit_code(const CheckOptions& options, const Report& report) {
+  if (options.require == "direct") return report.direct ? 0 : 1;
+  return options.require.empty() || report.staged ? 0 : 1;
 }
 
 }  // namespace
 
 int run_check(const CheckOptions& options, Terminal& terminal) {
-  const auto sections = look(options);
-  if (!sections) return terminal.fail(sections.error(), options.json);
+  const auto report = options.tree.empty() ? look(options) : look_at_copy(options);
+  if (!report) return terminal.fail(report.error(), options.json);
   if (options.json) {
     Json json = Json::array();
-    for (const Section& section : *sections) json.push_back(to_json(section));
+    for (const Section& section : report->sections) json.push_back(to_json(section));
     terminal.print_line(dump(json));
-    return 0;
+    return exit_code(options, *report);
   }
-  for (const Section& section : *sections) {
-    if (&section != &sections->front()) terminal.print("\n");
+  for (const Section& section : report->sections) {
+    if (&section != &report->sections.front()) terminal.print("\n");
     print(section, terminal);
   }
   if (options.file.empty()) {
     terminal.print("\nName a file to see what each route lacks for it: straightway check FILE\n");
   }
-  return 0;
+  return exit_code(options, *report);
 }
 
 }  // namespace straightway::tools

@@ -44,7 +44,9 @@ struct CopyOptions {
 int run_copy(const CopyOptions& options, Terminal& terminal);
 
 struct CheckOptions {
-  std::string file;  // empty: the machine alone
+  std::string file;     // empty: the machine alone
+  std::string tree;     // a copy of another machine's /proc, /sys, /dev, /boot and /etc
+  std::string require;  // "direct" or "staged": exit code 1 where that cannot be
   bool json = false;
 };
 int run_check(const CheckOptions& options, Terminal& terminal);

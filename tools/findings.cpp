@@ -38,6 +38,8 @@ void print(const Section& section, Terminal& terminal) {
       text += terminal.paint(Paint::faint, fmt::format("  [{}]", finding.source));
     }
     text += '\n';
+    if (!finding.fix.empty())
+      text += fmt::format("  {:<7}  {:<{}}  fix: {}\n", "", "", width, finding.fix);
   }
   terminal.print(text);
 }
@@ -45,10 +47,12 @@ void print(const Section& section, Terminal& terminal) {
 Json to_json(const Section& section) {
   Json findings = Json::array();
   for (const Finding& finding : section.findings) {
-    findings.push_back({{"subject", finding.subject},
-                        {"verdict", to_string(finding.verdict)},
-                        {"fact", finding.fact},
-                        {"source", finding.source}});
+    Json shown = {{"subject", finding.subject},
+                  {"verdict", to_string(finding.verdict)},
+                  {"fact", finding.fact},
+                  {"source", finding.source}};
+    if (!finding.fix.empty()) shown["fix"] = finding.fix;
+    findings.push_back(std::move(shown));
   }
   return {{"title", section.title}, {"findings", findings}};
 }

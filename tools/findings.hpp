@@ -14,9 +14,10 @@ const char* to_string(Verdict verdict);
 
 struct Finding {
   Verdict verdict = Verdict::pass;
-  std::string subject;  // "io_uring"
-  std::string fact;     // "answers", "ENOSYS: ..."
-  std::string source;   // "io_uring_setup"
+  std::string subject;   // "io_uring"
+  std::string fact;      // "answers", "ENOSYS: ..."
+  std::string source;    // "io_uring_setup"
+  std::string fix = {};  // what to do where it is lacking
 };
 
 struct Section {

@@ -117,8 +117,16 @@ void add_check(CLI::App& app, CheckOptions& options) {
       app, "check", "Show the facts of this machine and of a file, and what each route lacks",
       "  straightway check\n"
       "  straightway check weights.bin\n"
-      "  straightway check /data             # a folder: its file system and device\n");
+      "  straightway check /data             # a folder: its file system and device\n"
+      "  straightway check --require direct weights.bin || echo 'through the CPU'\n");
   command.add_option("FILE", options.file, "A file or folder")->type_name("");
+  add_choice(command, "--require", options.require, "direct|staged",
+             "Exit with 1 where a prerequisite of every such way into the GPU is lacking");
+  command
+      .add_option("--tree", options.tree,
+                  "Look at a copy of another machine's /proc, /sys, /dev, /boot and /etc")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
   add_json(command, options.json);
 }
 

@@ -1,0 +1,200 @@
+// The software that each direct way needs, and the way as a whole.
+
+#include "direct_ways.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "os/machine_facts.hpp"
+
+namespace straightway::tools {
+namespace {
+
+// The kernel whose P2PDMA mapping is broken: a drive may be handed the address 0 (fixed in 6.17).
+constexpr std::pair<unsigned, unsigned> broken_kernel = {6, 16};
+constexpr std::pair<unsigned, unsigned> first_kernel = {6, 2};
+
+Finding kernel_finding(const MachineTree& tree) {
+  Finding finding{Verdict::pass, "kernel", tree.kernel(), "/proc/sys/kernel/osrelease"};
+  const auto version = tree.kernel_version();
+  if (version == std::pair{0U, 0U}) {
+    finding.verdict = Verdict::unknown;
+    finding.fact = "its version cannot be read";
+  } else if (version < first_kernel) {
+    finding.verdict = Verdict::lacking;
+    finding.fact += " is older than 6.2, the first that lets O_DIRECT into device memory";
+    finding.fix = "boot Linux 6.17 or newer";
+  } else if (version == broken_kernel) {
+    finding.verdict = Verdict::lacking;
+    finding.fact += " may tell a drive to write to address 0";
+    finding.fix = "boot Linux 6.17 or newer; nothing is tried on 6.16";
+  }
+  return finding;
+}
+
+// Names without addresses are there for every user.
+Finding symbols_finding(const MachineTree& tree) {
+  const std::string config = "/boot/config-" + tree.kernel();
+  if (const auto on = tree.has_line(config, "CONFIG_PCI_P2PDMA=y")) {
+    if (*on) return {Verdict::pass, "kernel option", "CONFIG_PCI_P2PDMA=y", config};
+    return {Verdict::lacking, "kernel option", "CONFIG_PCI_P2PDMA is not set", config,
+            "boot a kernel that is built with CONFIG_PCI_P2PDMA"};
+  }
+  const std::string symbols = "/proc/kallsyms";
+  const auto there = tree.has_line(symbols, "pci_p2pdma_add_resource");
+  if (!there) {
+    return {Verdict::unknown, "kernel option", "neither its configuration nor its symbols are here",
+            config + ", " + symbols};
+  }
+  if (*there) return {Verdict::pass, "kernel option", "pci_p2pdma_add_resource is there", symbols};
+  return {Verdict::lacking, "kernel option", "no pci_p2pdma_add_resource in the kernel", symbols,
+          "boot a kernel that is built with CONFIG_PCI_P2PDMA"};
+}
+
+Finding module_finding(const MachineTree& tree) {
+  const std::string source = "/proc/driver/nvidia-fs/version";
+  const auto version = tree.text(source);
+  if (!version) {
+    return {Verdict::lacking, "nvidia-fs", "the module is not loaded", source,
+            "install nvidia-fs (package nvidia-gds) for this kernel, then: modprobe nvidia-fs"};
+  }
+  if (version->find("2.25.6") != std::string::npos) {
+    return {Verdict::lacking, "nvidia-fs", *version + " is known to be broken", source,
+            "install nvidia-fs 2.25.7 or newer"};
+  }
+  return {Verdict::pass, "nvidia-fs", *version, source};
+}
+
+Finding nodes_finding(const MachineTree& tree) {
+  std::size_t count = 0;
+  std::string denied;
+  for (const std::string& name : tree.names("/dev")) {
+    if (!name.starts_with("nvidia-fs")) continue;
+    ++count;
+    if (tree.is_here() && ::access(("/dev/" + name).c_str(), R_OK | W_OK) != 0) denied = name;
+  }
+  if (count == 0) {
+    return {Verdict::lacking, "device nodes", "no /dev/nvidia-fs*", "/dev",
+            "load nvidia-fs; in a container, pass the nodes /dev/nvidia-fs* in"};
+  }
+  if (!denied.empty()) {
+    return {Verdict::lacking, "device nodes", "/dev/" + denied + " is not for this user", "/dev",
+            "give this user read and write access to /dev/nvidia-fs*"};
+  }
+  return {Verdict::pass, "device nodes", fmt::format("{} of /dev/nvidia-fs*", count), "/dev"};
+}
+
+Finding hooked_finding(const MachineTree& tree) {
+  const std::string source = "/proc/driver/nvidia-fs/modules";
+  const auto hooked = tree.has_line(source, "nvme");
+  if (!hooked) return {Verdict::unknown, "NVMe driver", "nvidia-fs does not say", source};
+  if (*hooked) return {Verdict::pass, "NVMe driver", "registered with nvidia-fs", source};
+  return {Verdict::lacking, "NVMe driver", "not registered with nvidia-fs", source,
+          "load an NVMe driver with nvidia-fs support, and nvidia-fs after it"};
+}
+
+Finding library_finding(const MachineTree& tree) {
+  const char* search = tree.is_here() ? ::secure_getenv("LD_LIBRARY_PATH") : nullptr;
+  const auto path = os::find_vendor_library(search == nullptr ? "" : search, tree.root());
+  if (path.empty()) {
+    return {Verdict::lacking, "vendor library", "no libcufile.so.0 of the vendor",
+            "LD_LIBRARY_PATH, ld.so.cache, usual folders",
+            "install the vendor's libcufile (package libcufile)"};
+  }
+  return {Verdict::pass, "vendor library", "libcufile.so.0 is there",
+          path.substr(tree.root().size())};
+}
+
+std::string configuration_path(const MachineTree& tree) {
+  const char* set = tree.is_here() ? ::secure_getenv("CUFILE_ENV_PATH_JSON") : nullptr;
+  return set == nullptr ? "/etc/cufile.json" : set;
+}
+
+bool is_on(const Json& json, const char* section, const char* key) {
+  const auto object = json.find(section);
+  if (object == json.end() || !object->is_object()) return false;
+  const auto value = object->find(key);
+  return value != object->end() && value->is_boolean() && value->get<bool>();
+}
+
+Finding configuration_finding(Route route, const MachineTree& tree) {
+  const std::string source = configuration_path(tree);
+  const std::string subject = "cufile.json";
+  const auto text = tree.text(source);
+  const bool wants_key = route == Route::p2pdma;
+  const auto fix = "set properties.use_pci_p2pdma and block.nvme.use_pci_p2pdma to true";
+  if (!text) {
+    if (!wants_key) return {Verdict::pass, subject, "absent: nothing forbids it", source};
+    return {Verdict::lacking, subject, "absent, and use_pci_p2pdma is off without it", source, fix};
+  }
+  const Json json = Json::parse(*text, nullptr, false, true);
+  if (json.is_discarded() || !json.is_object()) {
+    return {Verdict::lacking, subject, "is not JSON", source, "correct the file"};
+  }
+  if (is_on(json, "properties", "force_compat_mode")) {
+    return {Verdict::lacking, subject, "properties.force_compat_mode forbids every direct way",
+            source, "set properties.force_compat_mode to false"};
+  }
+  if (wants_key && !is_on(json, "properties", "use_pci_p2pdma")) {
+    return {Verdict::lacking, subject, "properties.use_pci_p2pdma is off", source, fix};
+  }
+  return {Verdict::pass, subject, "nothing in it forbids this way", source};
+}
+
+Finding udev_finding(const MachineTree& tree) {
+  if (tree.has("/run/udev")) return {Verdict::pass, "udev", "/run/udev is there", "/run/udev"};
+  return {Verdict::lacking, "udev", "no /run/udev, which the vendor's library asks for",
+          "/run/udev", "in a container, mount it: -v /run/udev:/run/udev:ro"};
+}
+
+Finding build_finding(Route route, const MachineFacts& machine) {
+  if ((machine.routes_built >> index(route) & 1U) != 0) {
+    return {Verdict::pass, "straightway", "this build has a transport for it", "build"};
+  }
+  return {Verdict::lacking, "straightway", "this build has no transport for it", "build",
+          "use a version of straightway that has one"};
+}
+
+void add_software(Route route, const Looked& looked, std::vector<Finding>& add) {
+  const MachineTree& tree = looked.tree;
+  if (looked.machine.wsl) {
+    add.push_back({Verdict::lacking, "WSL", "a Windows machine keeps the PCI bus to itself",
+                   "/proc/sys/kernel/osrelease", "boot Linux itself"});
+  }
+  if (route == Route::p2pdma) {
+    add.push_back(kernel_finding(tree));
+    add.push_back(symbols_finding(tree));
+  } else {
+    add.push_back(module_finding(tree));
+    add.push_back(nodes_finding(tree));
+    add.push_back(hooked_finding(tree));
+  }
+  add.push_back(library_finding(tree));
+  add.push_back(configuration_finding(route, tree));
+  add.push_back(udev_finding(tree));
+}
+
+}  // namespace
+
+Section direct_way(Route route, const Looked& looked) {
+  Section section{fmt::format("Direct way {}", to_string(route)), {}};
+  auto& add = section.findings;
+  add.push_back(build_finding(route, looked.machine));
+  add_software(route, looked, add);
+  add_gpu_findings(route, looked, add);
+  if (looked.place) {
+    add_storage_findings(route, looked, add);
+    add_path_findings(route, looked, add);
+  }
+  const auto count = [&](Verdict verdict) {
+    return std::ranges::count(add, verdict, &Finding::verdict);
+  };
+  section.title += fmt::format(": {} lacking, {} unknown of {}", count(Verdict::lacking),
+                               count(Verdict::unknown), add.size());
+  return section;
+}
+
+}  // namespace straightway::tools
