@@ -32,3 +32,7 @@ string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file(cmake/straightway.pc.in ${CMAKE_BINARY_DIR}/straightway.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/straightway.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# On no default search path: a program gets it only when somebody says so.
+install(FILES $<TARGET_FILE:straightway_cufile>
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/straightway/cufile COMPONENT tools)

@@ -187,7 +187,8 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   prepared.ranges = std::move(ranges);
   if (auto error = prepared.check_spaces()) return *error;
   const auto& memory = prepared.first().request.memory;
-  if (memory.space == SpaceKind::cuda && memory.size_bytes > 0) {
+  const bool ordered = prepared.ranges.front().ordered;
+  if (memory.space == SpaceKind::cuda && memory.size_bytes > 0 && ordered) {
     auto mark = prepared.engine().mark_stream(memory.device, options.stream);
     if (!mark) return mark.error();
     prepared.queued_work = std::move(*mark);
@@ -430,6 +431,7 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
   Request request;
   request.direction = direction;
   request.door = range.file->door;
+  request.registered = range.registered;
   request.file = {range.offset, range.size_bytes};
   request.spare_memory_bytes = spare_memory_bytes;
   if (known != nullptr) {

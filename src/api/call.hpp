@@ -16,6 +16,8 @@ struct CallRange {
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
   Memory memory;
+  bool registered = false;  // cuFile door: the memory was registered there
+  bool ordered = true;      // after the work queued on the stream; false: the caller has waited
 };
 
 // Overrides of the settings by the call's options.

@@ -3,7 +3,8 @@
 // copies run late and out of step. These are its controls, beside the driver API that it exports;
 // all are C functions of the library. Environment: FAKE_CUDA_DEVICES (2), FAKE_CUDA_SEED (1),
 // FAKE_CUDA_DELAY_US (200, the longest delay of a copy), FAKE_CUDA_INIT (what cuInit answers),
-// FAKE_CUDA_WRONG_COPIES (every so-manieth copy from pinned to device memory brings a wrong byte).
+// FAKE_CUDA_VERSION (13000), FAKE_CUDA_WRONG_COPIES (every so-manieth copy from pinned to device
+// memory brings a wrong byte).
 
 #include <dlfcn.h>
 

@@ -81,7 +81,8 @@ FAKE_EXPORT Status cuInit(unsigned) {
 
 FAKE_EXPORT Status cuDriverGetVersion(int* version) {
   FAKE_ENTER(cuDriverGetVersion);
-  *version = 13000;
+  const char* told = std::getenv("FAKE_CUDA_VERSION");
+  *version = told != nullptr ? std::atoi(told) : 13000;
   return success;
 }
 
@@ -216,6 +217,17 @@ FAKE_EXPORT Status cuCtxSetCurrent(Context handle) {
   if (!stack.empty()) stack.pop_back();
   if (handle != nullptr) stack.push_back(reinterpret_cast<ContextState*>(handle));
   return success;
+}
+
+// There are primary contexts only; programs look these up even where they call neither.
+FAKE_EXPORT Status cuCtxCreate_v2(Context*, unsigned, Device) {
+  FAKE_ENTER(cuCtxCreate);
+  return not_supported;
+}
+
+FAKE_EXPORT Status cuCtxDestroy_v2(Context) {
+  FAKE_ENTER(cuCtxDestroy);
+  return not_supported;
 }
 
 FAKE_EXPORT Status cuCtxGetCurrent(Context* out) {
