@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <exception>
 #include <utility>
 #include <vector>
 
+#include "api/engine.hpp"
 #include "drive/pump.hpp"
 
 namespace straightway::cufile {
@@ -113,9 +116,22 @@ bool Batch::must_wait(Entries::const_iterator entry) const {
   });
 }
 
+// Without the lock. Where it cannot begin, that is its end.
+Job Batch::start(Entries::iterator entry) {
+  try {
+    return cufile::submit(
+        session_, (*entry)->handle, (*entry)->transfer, true,
+        [self = shared_from_this(), entry](const Outcome& outcome, bool cancelled) {
+          self->ended(entry, outcome, cancelled);
+        });
+  } catch (const std::exception&) {  // no memory
+    ended(entry, fail_with(ENOMEM), false);
+    return {};
+  }
+}
+
 // Submitting may end an entry at once, so the lock is open meanwhile, and the search begins anew.
 void Batch::start_ready(std::unique_lock<std::mutex>& lock) {
-  const auto self = shared_from_this();
   for (auto at = unfinished_.begin(); at != unfinished_.end();) {
     const std::shared_ptr<Entry> entry = *at;
     if (entry->started || must_wait(at)) {
@@ -125,10 +141,7 @@ void Batch::start_ready(std::unique_lock<std::mutex>& lock) {
     entry->started = true;
     --waiting_;
     lock.unlock();
-    Job job = cufile::submit(session_, entry->handle, entry->transfer, true,
-                             [self, at](const Outcome& outcome, bool cancelled) {
-                               self->ended(at, outcome, cancelled);
-                             });
+    Job job = start(at);
     lock.lock();
     entry->job = std::move(job);
     at = std::ranges::find_if(unfinished_, [](const auto& one) { return !one->started; });
@@ -158,10 +171,15 @@ void Batch::ended(Entries::iterator entry, const Outcome& outcome, bool cancelle
   if (waiting_ > 0) start_ready(lock);
 }
 
+// In a forked child what its parent has in flight ends in the parent alone.
+bool Batch::nothing_to_come() const {
+  return unfinished_.empty() || session_.context->engine()->is_forked_child();
+}
+
 std::size_t Batch::collect(std::size_t least, std::span<abi::BatchEvent> events,
                            const timespec* timeout) {
   std::unique_lock lock(mutex_);
-  const auto enough = [&] { return events_.size() >= least || unfinished_.empty(); };
+  const auto enough = [&] { return events_.size() >= least || nothing_to_come(); };
   if (timeout == nullptr) {
     changed_.wait(lock, enough);
   } else {
@@ -197,7 +215,7 @@ void Batch::finish() {
   }
   cancel();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return unfinished_.empty(); });
+  changed_.wait(lock, [&] { return nothing_to_come(); });
 }
 
 void* BatchTable::add(std::shared_ptr<Batch> batch) {

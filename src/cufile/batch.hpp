@@ -45,6 +45,8 @@ class Batch : public std::enable_shared_from_this<Batch> {
 
   abi::Code check_entry(const abi::BatchEntry& entry, Entry& made) const;
   void start_ready(std::unique_lock<std::mutex>& lock);
+  Job start(Entries::iterator entry);
+  bool nothing_to_come() const;
   void ended(Entries::iterator entry, const Outcome& outcome, bool cancelled);
   void end_locked(Entries::iterator entry, std::int32_t status, std::size_t result);
   bool must_wait(Entries::const_iterator entry) const;

@@ -143,12 +143,12 @@ STRAIGHTWAY_CUFILE abi::Error cuFileExportPCIeTopology(const char* path) {
       [&] { return path != nullptr && export_topology(path) ? abi::success : abi::invalid_value; });
 }
 
-#define WITH_PARAMETERS(call)                                                \
-  guarded([&] {                                                              \
-    return driver().with_parameters(                                         \
-        [&](Staged& staged, const Configuration* running) { return call; }); \
+#define WITH_PARAMETERS(call)                                                  \
+  guarded([&] {                                                                \
+    return driver().with_parameters(                                           \
+        [&](Staged& staged, const Configuration* running) { return (call); }); \
   })
-#define WITH_STAGED(call) WITH_PARAMETERS(running != nullptr ? abi::driver_already_open : call)
+#define WITH_STAGED(call) WITH_PARAMETERS(running != nullptr ? abi::driver_already_open : (call))
 
 STRAIGHTWAY_CUFILE abi::Error cuFileGetParameterSizeT(int parameter, std::size_t* value) {
   return WITH_PARAMETERS(get_size(parameter, staged, running, value));

@@ -186,15 +186,16 @@ class Reader {
 
   static bool read_number(std::string_view word, JsonValue& value) {
     std::int64_t whole = 0;
-    const char* last = word.data() + word.size();
-    if (const auto [at, code] = std::from_chars(word.data(), last, whole);
+    const char* first = word.data();
+    const char* last = first + word.size();
+    if (const auto [at, code] = std::from_chars(first, last, whole);
         at == last && code == std::errc{}) {
       value.value = whole;
       return true;
     }
     if (word.find_first_of("0123456789") == std::string_view::npos) return false;
     double other = 0;
-    const auto [at, code] = std::from_chars(word.data(), last, other);
+    const auto [at, code] = std::from_chars(first, last, other);
     if (at != last || code == std::errc::invalid_argument) return false;
     value.value = other;
     return true;
@@ -213,7 +214,7 @@ const JsonValue* JsonValue::find(std::string_view name) const {
   const auto* members = std::get_if<Members>(&value);
   if (members == nullptr) return nullptr;
   for (auto at = members->rbegin(); at != members->rend(); ++at) {
-    if (at->first == name) return &at->second;
+    if (at->name == name) return &at->value;
   }
   return nullptr;
 }

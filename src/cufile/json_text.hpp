@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -14,7 +13,8 @@
 namespace straightway::cufile {
 
 struct JsonValue {
-  using Members = std::vector<std::pair<std::string, JsonValue>>;
+  struct Member;
+  using Members = std::vector<Member>;
   using List = std::vector<JsonValue>;
   // In order: null, bool, whole number, other number, text, list, object.
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Members> value;
@@ -24,6 +24,10 @@ struct JsonValue {
   // The last member of that name, as duplicates are usually taken; null where there is none.
   const JsonValue* find(std::string_view name) const;
   const char* kind() const;  // "a number", "a list", ...
+};
+struct JsonValue::Member {
+  std::string name;
+  JsonValue value;
 };
 
 // name stands in the error: "/etc/cufile.json:3:7: expected a value".

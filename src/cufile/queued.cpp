@@ -67,7 +67,11 @@ void Queued::start(const std::shared_ptr<Queued>& self) {
 void run_in_stream(void* data) {
   const std::unique_ptr<std::shared_ptr<Queued>> held(static_cast<std::shared_ptr<Queued>*>(data));
   const std::shared_ptr<Queued>& queued = *held;
-  Starter::of_process().post([queued] { queued->start(queued); });
+  try {
+    Starter::of_process().post([queued] { queued->start(queued); });
+  } catch (const std::exception&) {  // no thread, no memory: nothing may be thrown into the driver
+    return queued->end(-1);
+  }
   std::unique_lock lock(queued->mutex);
   queued->changed.wait(lock, [&] { return queued->done; });
 }
@@ -110,9 +114,9 @@ abi::Error launch(const std::shared_ptr<Queued>& queued) {
     return {abi::async_not_supported, 0};
   }
   if (status == cuda::success) {
-    auto held = std::make_unique<std::shared_ptr<Queued>>(queued);
-    status = calls.launch(stream, run_in_stream, held.get());
-    if (status == cuda::success) static_cast<void>(held.release());
+    auto* held = new std::shared_ptr<Queued>(queued);  // run_in_stream's, where it is taken
+    status = calls.launch(stream, run_in_stream, held);
+    if (status != cuda::success) delete held;
   }
   if (status == cuda::success) return {};
   return {abi::cuda_driver_error, status};

@@ -19,6 +19,14 @@ void grow(std::uint64_t& counter, std::uint64_t by) {
   if (by != 0) std::atomic_ref(counter).fetch_add(by, std::memory_order_relaxed);
 }
 
+// Not below 0: what is taken away may have been added while nothing was counted, or before a reset.
+void shrink(std::uint64_t& counter, std::uint64_t by) {
+  std::atomic_ref place(counter);
+  std::uint64_t seen = place.load(std::memory_order_relaxed);
+  while (!place.compare_exchange_weak(seen, seen - std::min(seen, by), std::memory_order_relaxed)) {
+  }
+}
+
 std::uint64_t load(std::uint64_t& counter) {
   return std::atomic_ref(counter).load(std::memory_order_relaxed);
 }
@@ -220,7 +228,7 @@ void Statistics::count_buffer(std::int32_t device, std::uint64_t size_bytes, boo
     return;
   }
   grow(gpu.mapped_free, 1);
-  std::atomic_ref(gpu.registered_bytes).fetch_sub(size_bytes, std::memory_order_relaxed);
+  shrink(gpu.registered_bytes, size_bytes);
 }
 
 std::unique_ptr<Published> Statistics::snapshot(std::uint64_t gpu_count, const Uuid& uuid) const {

@@ -174,8 +174,13 @@ struct Pending {
 
 void run_userspace_apart(const std::shared_ptr<Pending>& pending) {
   const auto work = [pending] {
-    const Outcome outcome =
-        move_userspace(pending->session, *pending->handle, pending->transfer, pending->checked);
+    Outcome outcome;
+    try {  // the program's own functions: what they throw has nowhere to go from this thread
+      outcome =
+          move_userspace(pending->session, *pending->handle, pending->transfer, pending->checked);
+    } catch (const std::exception&) {
+      outcome = fail_with(EIO);
+    }
     pending->end(outcome, nullptr, false);
   };
   try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <thread>
 
 #include "api/engine.hpp"
@@ -93,6 +94,10 @@ Outcome move_userspace(Session& session, const Handle& handle, const Transfer& t
     return fail_with(abi::io_not_supported);
   }
   if (transfer.size == 0) return {};
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<off_t>::max());
+  if (transfer.size > most - static_cast<std::size_t>(transfer.file_offset)) {
+    return fail_with(EINVAL);
+  }
   const auto memory = session.context->engine()->find_memory(checked.memory, transfer.size);
   if (!memory) return fail_with(EPERM);
   if (memory->space == SpaceKind::cuda) {

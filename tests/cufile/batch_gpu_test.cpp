@@ -1,6 +1,8 @@
 // Batches, through the exported functions, on the simulated GPU.
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -65,6 +67,7 @@ class Batches : public CufileGpuTest {
 TEST_F(Batches, AsManyEntriesAsThereAreAllowedAtOnce) {
   void* batch = set_up(128);
   std::vector<abi::BatchEntry> entries;
+  entries.reserve(64);
   for (std::size_t i = 0; i < 64; ++i) entries.push_back(entry(i, 128 * KiB));
   for (int round = 0; round < 2; ++round) {
     ASSERT_EQ(submit(batch, entries), 0);
@@ -227,6 +230,7 @@ TEST_F(Batches, DestroyAndCloseWithTransfersUnderWay) {
   for (int round = 0; round < 5; ++round) {
     void* batch = set_up(32);
     std::vector<abi::BatchEntry> entries;
+    entries.reserve(32);
     for (std::size_t i = 0; i < 32; ++i) entries.push_back(entry(i, 128 * KiB));
     ASSERT_EQ(submit(batch, entries), 0);
     if (round < 4) library.cuFileBatchIODestroy(batch);
@@ -234,11 +238,35 @@ TEST_F(Batches, DestroyAndCloseWithTransfersUnderWay) {
   library.cuFileDriverClose_v2();
 }
 
+// What the parent has in flight never ends in the child: to wait for it would be for ever.
+TEST_F(Batches, AChildDoesNotWaitForItsParentsEntries) {
+  void* batch = set_up(4);
+  fake.hold(1);
+  ASSERT_EQ(submit(batch, {entry(0, 64 * KiB), entry(1, 64 * KiB)}), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    unsigned count = 1;
+    abi::BatchEvent event{};
+    const bool good =
+        library.cuFileBatchIOGetStatus(batch, 1, &count, &event, nullptr).code == 0 && count == 0;
+    library.cuFileBatchIODestroy(batch);
+    library.cuFileDriverClose_v2();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  fake.hold(0);
+  EXPECT_EQ(collect(batch, 2, 4).size(), 2U);
+}
+
 TEST_F(Batches, CountersCountThem) {
   ASSERT_EQ(library.cuFileSetStatsLevel(3).code, 0);
   ASSERT_EQ(library.cuFileStatsStart().code, 0);
   void* batch = set_up(4);
   std::vector<abi::BatchEntry> entries;
+  entries.reserve(4);
   for (std::size_t i = 0; i < 4; ++i) entries.push_back(entry(i, 4 * KiB));
   ASSERT_EQ(submit(batch, entries), 0);
   ASSERT_EQ(collect(batch, 4, 4).size(), 4U);

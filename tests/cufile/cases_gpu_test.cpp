@@ -35,6 +35,7 @@ TEST_F(Cases, C3_OpensAndClosesAHundredTimes) {
 // C4: threads that open and close at the same time.
 TEST_F(Cases, C4_ThreadsOpenAndCloseAtOnce) {
   std::vector<std::thread> threads;
+  threads.reserve(5);
   std::atomic<int> failed{0};
   for (int i = 0; i < 5; ++i) {
     threads.emplace_back([&] {
@@ -59,6 +60,34 @@ TEST(CasesAlone, C14_TheOpenMayBeTheFirstStatement) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// A program that ends, and lets go of the library, with everything open and transfers under way.
+[[noreturn]] void end_in_the_middle() {
+  ::alarm(60);
+  ::setenv("CUFILE_STATS_LEVEL", "3", 1);
+  static const tests::TempFolder folder;  // so that the exit removes it
+  const std::string path = folder.write("data", tests::pattern(1 << 20));
+  const fakes::FakeCuda fake;
+  const Library library;
+  abi::Descriptor descriptor{abi::opaque_fd, {::open(path.c_str(), O_RDWR)}, nullptr};
+  void* token = nullptr;
+  void* batch = nullptr;
+  const bool opened = library.cuFileHandleRegister(&token, &descriptor).code == 0 &&
+                      library.cuFileBatchIOSetUp(&batch, 8).code == 0;
+  char* memory = new char[1 << 20];  // for as long as the transfers may need it
+  std::vector<abi::BatchEntry> entries(
+      8, {abi::batch_mode, memory, 0, 0, 1 << 17, token, abi::opcode_read, nullptr});
+  const bool begun = library.cuFileBatchIOSubmit(batch, 8, entries.data(), 0).code == 0;
+  void* again = ::dlopen(CUFILE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  ::dlclose(again);
+  ::dlclose(again);  // that of Library
+  std::exit(opened && begun ? 0 : 1);
+}
+
+TEST(CasesAlone, C2_ExitAndDlcloseWithoutAClose) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(end_in_the_middle(), testing::ExitedWithCode(0), "");
 }
 
 // F8: every code has a name, a meaning and an advice.

@@ -6,6 +6,7 @@ tests are skipped, and say so.
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,18 @@ def install(*packages: str) -> Path:
         raise unittest.SkipTest(failed[0])
     done.touch()
     return folder
+
+
+class ExportsTest(unittest.TestCase):
+    def test_the_documented_names_and_our_mark_without_versions(self) -> None:
+        declared = (SOURCE / "tests/cufile/library.hpp").read_text()
+        names = set(re.findall(r"X\((cuFile\w+),", declared))
+        self.assertEqual(len(names), 50)
+        shown = subprocess.run(
+            ["nm", "-D", "--defined-only", str(CUFILE)], capture_output=True, text=True, check=True
+        )
+        found = {line.split()[-1] for line in shown.stdout.splitlines()}
+        self.assertEqual(found, names | {"straightway_cufile"})
 
 
 class VendorHeaderTest(unittest.TestCase):

@@ -302,6 +302,7 @@ TEST_F(Files, FileSystemsInUserSpaceMoveTheirOwnBytes) {
   EXPECT_EQ(host, part(7, 5000));
   EXPECT_EQ(write(token, device, 2 * MiB, 0).result, static_cast<ssize_t>(2 * MiB));
   EXPECT_EQ(std::memcmp(file.bytes.data(), &bytes[3], 2 * MiB), 0);
+  EXPECT_EQ(read(token, host.data(), 8, std::numeric_limits<off_t>::max() - 3), failure(EINVAL));
   file.lie = -EACCES;
   EXPECT_EQ(read(token, host.data(), 10), failure(EACCES));
   file.lie = 1 << 30;  // more than was asked for
@@ -381,6 +382,7 @@ TEST_F(Files, AChildReadsIntoHostMemory) {
 TEST_F(Files, ManyThreadsRegisterReadAndClose) {
   constexpr int threads = 64;
   std::vector<std::thread> all;
+  all.reserve(threads);
   std::atomic<int> good{0};
   void* device = device_memory(threads * 4096);
   for (int i = 0; i < threads; ++i) {

@@ -78,6 +78,14 @@ TEST(Statistics, RegisteredBuffersAreCountedPerGpu) {
   EXPECT_EQ(seen->gpus[0].registered_bytes, 50U);
 }
 
+TEST(Statistics, RegisteredBytesDoNotFallBelowNone) {
+  Statistics statistics(1200, 1);
+  statistics.count_buffer(0, 100, true);
+  statistics.reset();
+  statistics.count_buffer(0, 100, false);
+  EXPECT_EQ(statistics.snapshot(1, no_uuid)->gpus[0].registered_bytes, 0U);
+}
+
 TEST(Statistics, StoppedCountersFreezeAndResetOnesBeginAnew) {
   Statistics statistics(1200, 0);
   EXPECT_FALSE(statistics.counting());
