@@ -2,9 +2,10 @@
 
     python bench/cufile_clients.py --ours build/dev/cufile/libcufile.so.0 [--vendor PATH]
 
-Needs a GPU, makes its own files. Each client runs in a process of its own, first with ours preloaded, then with the
-vendor's library, on the same file, hot in the page cache (--cold: dropped before each run). What is
-not installed is named and left out. Ends after --seconds (180), whatever is left to do.
+Needs a GPU, makes its own files. Each client runs in a process of its own, first with ours
+preloaded, then with the vendor's library, on the same file, hot in the page cache (--cold: dropped
+before each run). What is not installed is named and left out. Ends after --seconds (180), whatever
+is left to do.
 """
 
 import argparse
@@ -66,13 +67,17 @@ array = Array(size)
 """
 
 CLIENTS = {
-    "kvikio": HEAD + CUDA + """
+    "kvikio": HEAD
+    + CUDA
+    + """
 import kvikio
 file = kvikio.CuFile(path, "r")
 seconds = best(lambda: file.read(array))
 check(array.bytes); done(seconds)
 """,
-    "one cuFileRead": HEAD + CUDA + """
+    "one cuFileRead": HEAD
+    + CUDA
+    + """
 class Error(ctypes.Structure): _fields_ = [("code", ctypes.c_int), ("cuda", ctypes.c_int)]
 class Descriptor(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int), ("fd", ctypes.c_longlong), ("ops", ctypes.c_void_p)]
@@ -93,7 +98,8 @@ begin = time.perf_counter()
 for _ in range(1000): read(4096)
 done(seconds, driver_open_ms=opened * 1e3, read_4k_us=(time.perf_counter() - begin) * 1e3)
 """,
-    "torch GdsFile": HEAD + """
+    "torch GdsFile": HEAD
+    + """
 import torch
 storage = torch.empty(size, dtype=torch.uint8, device="cuda").untyped_storage()
 file = torch.cuda.gds.GdsFile(path, os.O_RDONLY)
@@ -101,7 +107,9 @@ seconds = best(lambda: (file.load_storage(storage), torch.cuda.synchronize()))
 tensor = torch.tensor([], dtype=torch.uint8, device="cuda").set_(storage)
 check(lambda at, n: bytes(tensor[at:at + n].cpu().numpy())); done(seconds)
 """,
-    "cuda.bindings.cufile": HEAD + CUDA + """
+    "cuda.bindings.cufile": HEAD
+    + CUDA
+    + """
 from cuda.bindings import cufile
 cufile.driver_open()
 fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
@@ -111,7 +119,8 @@ handle = cufile.handle_register(descriptor.ptr)
 def read(): assert cufile.read(handle, array.at, size, 0, 0) == size
 seconds = best(read); check(array.bytes); done(seconds)
 """,
-    "fastsafetensors": HEAD + """
+    "fastsafetensors": HEAD
+    + """
 import torch
 from fastsafetensors import fastsafe_open
 def run():

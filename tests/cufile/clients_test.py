@@ -1,10 +1,9 @@
 """Programs that are not ours on our libcufile.so.0 and the simulated GPU; the vendor's header.
 
-What has to be installed for it is installed into the build tree, once. Where that cannot be done the
-tests are skipped, and say so.
+What has to be installed for it is installed into the build tree, once. Where that cannot be done
+the tests are skipped, and say so.
 """
 
-import ctypes
 import os
 import re
 import subprocess
@@ -69,8 +68,11 @@ class VendorHeaderTest(unittest.TestCase):
                 "typedef enum { CUDA_SUCCESS } CUresult;\ntypedef struct CUstream_st* CUstream;\n"
             )
             compiled = subprocess.run(
-                ["c++", "-std=c++20", "-fsyntax-only", "-w", f"-I{stubs}", f"-I{header.parent}"]
-                + [f"-I{SOURCE}/src", f"{SOURCE}/tests/cufile/vendor_header_check.cpp"],
+                [
+                    *("c++", "-std=c++20", "-fsyntax-only", "-w"),
+                    *(f"-I{stubs}", f"-I{header.parent}", f"-I{SOURCE}/src"),
+                    f"{SOURCE}/tests/cufile/vendor_header_check.cpp",
+                ],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -154,8 +156,12 @@ else:
 class KvikioTest(unittest.TestCase):
     def run_with(self, compat_mode: str) -> str:
         folder = install(
-            "kvikio-cu12==26.10.*", "libkvikio-cu12==26.10.*", "rapids-logger==0.3.*",
-            "cuda-pathfinder", "numpy", "packaging",
+            "kvikio-cu12==26.10.*",
+            "libkvikio-cu12==26.10.*",
+            "rapids-logger==0.3.*",
+            "cuda-pathfinder",
+            "numpy",
+            "packaging",
         )
         with tempfile.TemporaryDirectory() as work:
             config = Path(work, "cufile.json")
