@@ -35,7 +35,13 @@ std::optional<std::chrono::nanoseconds> to_duration(nb::handle seconds, const ch
                                                     bool zero_is_valid) {
   if (seconds.is_none()) return std::nullopt;
   const double value = PyFloat_AsDouble(seconds.ptr());
-  if (value == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (value == -1.0 && PyErr_Occurred() != nullptr) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    throw nb::type_error(
+        (std::string(name) + ": expected seconds, a number, got " + Py_TYPE(seconds.ptr())->tp_name)
+            .c_str());
+  }
   if (std::isnan(value) || value < 0 || (value == 0 && !zero_is_valid)) {
     throw nb::value_error(
         (std::string(name) + ": expected seconds, " + (zero_is_valid ? "0 or more" : "more than 0"))

@@ -233,9 +233,48 @@ Found from_dlpack(nb::handle object, const nb::object& method, bool is_device, D
   return found;
 }
 
+// Whether a buffer's format has Python objects among its elements: 'O', but not in a field's name.
+bool has_objects(std::string_view format) {
+  bool in_name = false;
+  for (const char c : format) {
+    if (c == ':') in_name = !in_name;
+    if (c == 'O' && !in_name) return true;
+  }
+  return false;
+}
+
+// For what cannot say a format: NumPy's dates, StringDType and extension types have none.
+bool says_has_objects(nb::handle object) {
+  const auto type = attribute(object, "dtype");
+  const auto answer = type ? attribute(*type, "hasobject") : std::nullopt;
+  return answer && PyObject_IsTrue(answer->ptr()) == 1;
+}
+
+[[noreturn]] void fail_objects(nb::handle object) {
+  fail(PyExc_ValueError,
+       "the " + type_of(object) +
+           " has Python objects as elements: its bytes are their addresses, which "
+           "a file cannot hold; use an array of numbers or bytes");
+}
+
+// Bytes over references would crash the interpreter, so the format is asked for first.
+void get_buffer(nb::handle object, Py_buffer& view) {
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
+    if (view.format == nullptr || !has_objects(view.format)) return;
+    PyBuffer_Release(&view);
+    fail_objects(object);
+  }
+  if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) {
+    throw nb::python_error();
+  }
+  PyErr_Clear();
+  if (says_has_objects(object)) fail_objects(object);
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+}
+
 Found from_buffer(nb::handle object, Direction direction) {
   auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+  get_buffer(object, *view);
   Found found;
   found.memory = {view->buf, static_cast<std::size_t>(view->len)};
   const bool contiguous = PyBuffer_IsContiguous(view.get(), 'A') == 1;
@@ -337,7 +376,7 @@ std::uint64_t to_bytes(nb::handle object, const char* name) {
   if (overflow != 0 || value < 0) {
     fail(PyExc_ValueError, std::string(name) + ": " + nb::str(number).c_str() +
                                (overflow > 0 ? " is too large: file positions end at 2^63 - 1"
-                                             : " is negative; it counts bytes from 0"));
+                                             : " is negative; give 0 or more"));
   }
   return static_cast<std::uint64_t>(value);
 }

@@ -35,11 +35,9 @@ def _check_mode(mode: str) -> str:
     return plain
 
 
-def _encode(path: FilePath) -> bytes:
+def _encode(path: FilePath, accepted: str = "a str, bytes or path-like") -> bytes:
     if not isinstance(path, (str, bytes, os.PathLike)):
-        raise TypeError(
-            f"path: expected a str, bytes, path-like or descriptor, got {type(path).__name__}"
-        )
+        raise TypeError(f"path: expected {accepted}, got {type(path).__name__}")
     name = os.fspath(path)
     text = name if isinstance(name, str) else os.fsdecode(name)
     if _URL.match(text):
@@ -86,7 +84,13 @@ def open(
                 f"mode: {mode!r} creates or truncates, and a descriptor is open already"
             )
         return File._wrap(_straightway.open_descriptor(descriptor, policy, cache, inner))
-    return File._wrap(_straightway.open_path(_encode(path), plain, policy, cache, inner))
+    name = _encode(path, "a str, bytes, path-like or descriptor")
+    return File._wrap(_straightway.open_path(name, plain, policy, cache, inner))
+
+
+def _check_progress(progress: Progress | None) -> None:
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress: expected a callable, got {type(progress).__name__}")
 
 
 class File:
@@ -138,6 +142,7 @@ class File:
         call: _Call,
         progress: Progress | None,
     ) -> Receipt:
+        _check_progress(progress)
         # The engine fills a job that is in our hands before a signal can come between.
         job = _straightway.Job()
         try:
@@ -264,6 +269,7 @@ class File:
         call: _Call,
         progress: Progress | None,
     ) -> Job:
+        _check_progress(progress)
         if progress is not None:
             _dispatch.start()
         job = _straightway.Job()
@@ -273,7 +279,7 @@ class File:
     def _transfer_ranges(self, direction: str, ranges: Iterable[Range], call: _Call) -> Receipt:
         job = _straightway.Job()
         try:
-            self._file.submit_ranges(job, direction, ranges, call)
+            self._file.submit_ranges(job, direction, iter(ranges), call)
             return finish(job, None)
         except BaseException:
             abandon(job)

@@ -133,6 +133,9 @@ class _Value:
     __slots__ = ("_value",)
     _value: _straightway.Plan | _straightway.Receipt
 
+    def __init__(self) -> None:
+        raise TypeError("plans are made by File.explain, receipts by transfers")
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented

@@ -389,6 +389,19 @@ def test_unknown_options_are_named(path: Path, wrong: dict[str, object]) -> None
             sw.open(path, **wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("wrong", [{"progress": 3}, {"deadline": "1"}, {"stream": "1"}])
+def test_options_of_a_wrong_type_are_named_before_any_io(
+    path: Path, wrong: dict[str, object]
+) -> None:
+    target = bytearray(8)
+    with sw.open(path) as file:
+        with pytest.raises(TypeError, match=f"^{next(iter(wrong))}: "):
+            file.read_into(target, **wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=f"^{next(iter(wrong))}: "):
+            file.submit_read(target, **wrong)  # type: ignore[arg-type]
+    assert target == bytes(8)
+
+
 def test_read_ranges_has_one_receipt(path: Path, content: bytes) -> None:
     targets = [np.zeros(n, np.uint8) for n in (1, 4096, 100_000, 3)]
     offsets = [0, 4095, 1 << 20, len(content) - 2]
@@ -415,8 +428,9 @@ def test_read_ranges_refuses_what_is_no_range(path: Path) -> None:
     with sw.open(path) as file:
         with pytest.raises(ValueError, match="offset, size, array"):
             file.read_ranges([(0, bytearray(1))])  # type: ignore[list-item]
-        with pytest.raises(TypeError):
-            file.read_ranges(3)  # type: ignore[arg-type]
+        for wrong in (3, None):
+            with pytest.raises(TypeError, match="not iterable"):
+                file.read_ranges(wrong)  # type: ignore[arg-type]
         assert file.read_ranges([]).moved_bytes == 0
 
 
@@ -508,5 +522,7 @@ def test_context_says_where_each_setting_came_from(
 def test_context_refuses_nonsense(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         sw.Context(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="^threads: -1 is negative; give 0 or more$"):
+        sw.Context(threads=-1)
     with pytest.raises(TypeError, match="on_warning"):
         sw.Context(on_warning=3)  # type: ignore[arg-type]

@@ -192,11 +192,14 @@ def test_a_loop_that_ended_is_no_harm(path: Path) -> None:
         assert file.read_into(bytearray(8)).moved_bytes == 8
 
 
-def test_jobs_and_files_are_not_made_by_hand() -> None:
+def test_jobs_files_and_values_are_not_made_by_hand() -> None:
     with pytest.raises(TypeError, match="submit_read"):
         sw.Job()
     with pytest.raises(TypeError, match="open"):
         sw.File()
+    for value in (sw.Plan, sw.Receipt):
+        with pytest.raises(TypeError, match="explain"):
+            value()
 
 
 def test_many_jobs_at_once(path: Path, content: bytes) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import gc
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,6 +84,35 @@ def test_what_is_no_memory_is_a_type_error(path: Path, wrong: object) -> None:
         read(path, wrong)
     with sw.open(path) as file, pytest.raises(TypeError, match=type(wrong).__name__):
         file.submit_read(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.array([1, "two", None], dtype=object),
+        np.zeros(3, dtype=[("number", "i4"), ("item", "O")]),
+        np.zeros(3, dtype=[("date", "M8[s]"), ("item", "O")]),  # NumPy gives no format for dates
+        memoryview(np.array([None, None], dtype=object)),
+        (ctypes.py_object * 2)(None, None),
+    ],
+    ids=["objects", "record", "record-with-date", "view", "ctypes"],
+)
+def test_python_objects_are_never_overwritten(path: Path, tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(ValueError, match="Python objects"):
+        read(path, wrong)
+    with sw.open(path) as file, pytest.raises(ValueError, match="Python objects"):
+        file.read_ranges([(0, None, wrong)])
+    with sw.open(tmp_path / "out", "w") as file:
+        with pytest.raises(ValueError, match="Python objects"):
+            file.write_from(wrong)
+    assert (tmp_path / "out").stat().st_size == 0
+
+
+@pytest.mark.parametrize("kind", ["M8[s]", [("Order", "i4"), ("Odd", "f8")], "U3", "c16"])
+def test_other_elements_are_bytes(path: Path, content: bytes, kind: Any) -> None:
+    target = np.zeros(5, dtype=kind)
+    assert read(path, target).moved_bytes == target.nbytes
+    assert target.tobytes() == content[: target.nbytes]
 
 
 @pytest.mark.parametrize("kind", [DLPackHost, OldDLPackHost])
