@@ -184,6 +184,9 @@ Result<std::uint64_t> copy(const CopyOptions& options, Totals& totals, Terminal&
   }
   const auto sync = parse_sync(options.sync);
   if (!sync) return sync.error();
+  if (options.target.empty()) {
+    return usage_error("copy to ''", "TARGET is empty", "name the file that is to be made");
+  }
   const auto source = File::open(options.source);
   if (!source) return source.error();
   auto size = source->size();

@@ -17,7 +17,7 @@ namespace straightway::tools {
 namespace {
 
 Error refusal(const std::string& path, ErrorKind kind, std::string why, std::string advice) {
-  Error error = usage_error("copy to it", std::move(why), std::move(advice));
+  Error error = usage_error("copy to", std::move(why), std::move(advice));
   error.kind = kind;
   error.path = path;
   return error;
@@ -49,7 +49,7 @@ Result<void> check(const std::string& path, const struct stat& source, bool forc
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
     if (errno == ENOENT) return {};
-    return system_error(errno, "copy to it", path);
+    return system_error(errno, "copy to", path);
   }
   if (status.st_dev == source.st_dev && status.st_ino == source.st_ino) {
     return refusal(path, ErrorKind::invalid_argument, "source and target are the same file", "");
@@ -104,7 +104,7 @@ Result<CopyTarget> CopyTarget::begin(const std::string& path, const struct stat&
   target.force_ = force;
   std::string name = folder_of(*followed) + "/.straightway-copy-XXXXXX";
   target.fd_ = ::mkostemp(name.data(), O_CLOEXEC);
-  if (target.fd_ < 0) return system_error(errno, "make a file beside it", path);
+  if (target.fd_ < 0) return system_error(errno, "make a file beside", path);
   target.unfinished_ = name;
   if (auto reserved = target.reserve(size_bytes); !reserved) return reserved.error();
   return target;

@@ -41,6 +41,15 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
   return app.add_option(name, value, description)->type_name(words)->check(check);
 }
 
+// CLI11's own check would print the bounds of a double.
+std::string is_pid(const std::string& given) {
+  constexpr std::size_t most_digits = 18;
+  const bool digits = given.find_first_not_of("0123456789") == std::string::npos;
+  const bool zero = given.find_first_not_of('0') == std::string::npos;
+  if (digits && !zero && given.size() <= most_digits) return "";
+  return "'" + given + "' is no process id";
+}
+
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& examples) {
   CLI::App& command = *app.add_subcommand(name, description);
@@ -138,7 +147,7 @@ void add_stats(CLI::App& app, StatsOptions& options) {
       "  straightway stats 4711 --json\n");
   command.add_option("PID", options.pid, "The process; without it, all of yours")
       ->type_name("")
-      ->check(CLI::PositiveNumber);
+      ->check(is_pid);
   command.add_flag("--watch{1}", options.watch,
                    "Again and again, every SECONDS (--watch=2), until Ctrl-C");
   add_json(command, options.json);
@@ -235,6 +244,13 @@ int dispatch(const CLI::App& app, const Invocation& invocation, Terminal& termin
   return 0;
 }
 
+// A full disk or a reader that went away must not look like success.
+int end(int code, Terminal& terminal) {
+  if (terminal.finish() || code != 0) return code;
+  terminal.warn("cannot write to standard output");
+  return 1;
+}
+
 int run(int count, char** words) {
   Terminal terminal;
   Invocation invocation;
@@ -246,15 +262,10 @@ int run(int count, char** words) {
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    const int code = app.exit(error) == 0 ? 0 : 2;
+    return end(code, terminal);
   }
-  const int code = dispatch(app, invocation, terminal);
-  // A full disk or a reader that went away must not look like success.
-  if (!terminal.finish() && code == 0) {
-    terminal.warn("cannot write to standard output");
-    return 1;
-  }
-  return code;
+  return end(dispatch(app, invocation, terminal), terminal);
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ void Terminal::clear_progress() {
 
 bool Terminal::finish() {
   clear_progress();
-  if (std::fflush(stdout) != 0) broken_ = true;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) broken_ = true;
   return !broken_;
 }
 

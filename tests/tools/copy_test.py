@@ -110,6 +110,11 @@ class CopyTest(ProgramTest):
                 self.assert_error(run("copy", "--force", *words), 1)
         self.assertEqual(self.names(), ["pipe", "source"])
 
+    def test_an_empty_target_is_refused_before_anything_is_made(self) -> None:
+        source = self.make_file("source", MIB)
+        self.assert_error(run("copy", source, ""), 2, "TARGET is empty")
+        self.assertEqual(os.listdir(self.folder), ["source"])
+
     def test_a_file_without_a_size_is_not_copied_as_empty(self) -> None:
         done = run("copy", "/proc/self/status", self.folder / "target")
         self.assertNotEqual(done.returncode, 0)

@@ -16,6 +16,12 @@ class StatsTest(ProgramTest):
         error = self.run_json("stats", str(os.getpid()), code=1)["error"]
         self.assertEqual(error["kind"], "not-found")
 
+    def test_what_is_no_process_id_is_2(self) -> None:
+        for word in ("0", "-5", "word", "1.5", "9" * 19, "9" * 400, ""):
+            with self.subTest(word):
+                done = run("stats", "--", word)
+                self.assert_error(done, 2, f"PID: '{word}' is no process id")
+
     def test_a_process_that_is_not_there_is_1(self) -> None:
         self.assert_error(run("stats", "4194305"), 1)
 

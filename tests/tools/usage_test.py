@@ -105,11 +105,12 @@ class UsageTest(ProgramTest):
         self.assertNotIn(b"\033[", self.on_terminal(TERM="dumb"))
 
     def test_a_full_disk_is_not_success(self) -> None:
-        with open("/dev/full", "w") as full:
-            done = subprocess.run(
-                [PROGRAM, "check"], stdout=full, stderr=subprocess.PIPE, check=False, text=True
-            )
-        self.assert_error(done, 1, "standard output")
+        for word in ("check", "--help", "--version"):
+            with self.subTest(word), open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    [PROGRAM, word], stdout=full, stderr=subprocess.PIPE, check=False, text=True
+                )
+                self.assert_error(done, 1, "standard output")
 
     def test_closed_standard_streams_are_survived(self) -> None:
         for redirection in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
