@@ -100,6 +100,25 @@ TEST_F(Descriptors, E3_WhereODirectIsRefusedTheFileIsReadThroughTheCache) {
   }
 }
 
+TEST_F(Descriptors, E10_ASubmittedReadFallsBackAsABlockingOneDoes) {
+  refuse_direct(EINVAL);
+  const auto file = open();
+  for (const std::uint64_t size : {std::uint64_t{65536}, 4 * mib}) {
+    const auto memory = aligned(size);
+    const auto blocking = file.read_into(memory, bypass());
+    const auto again = aligned(size);
+    auto job = file.submit_read(again, bypass());
+    ASSERT_TRUE(blocking && job);
+    const auto submitted = job->result();
+    ASSERT_TRUE(submitted) << submitted.error().message();
+    EXPECT_TRUE(holds(again));
+    EXPECT_EQ(submitted->fallbacks, blocking->fallbacks);
+    EXPECT_EQ(submitted->fallback_code, EINVAL);
+    EXPECT_EQ(submitted->routes[index(Route::buffered)].bytes, size);
+    EXPECT_EQ(submitted->routes[index(Route::buffered)].reason, Reason::fell_back);
+  }
+}
+
 TEST_F(Descriptors, E3_OneFilesRefusalIsNotAnothers) {
   folder.write("b", bytes);
   kernel.on_open = [&](const std::string& at, int flags) -> std::optional<int> {

@@ -44,8 +44,9 @@ class Devices : public memory::Gpu {
     const std::vector<char> other(bytes.size(), 'x');
     ASSERT_EQ(fake_.write(device, other.data(), other.size()), 0);
   }
-  std::vector<char> device_chars() {
-    const auto raw = device_bytes(device, bytes.size());
+  std::vector<char> device_chars() { return device_chars(bytes.size()); }
+  std::vector<char> device_chars(std::size_t size) {
+    const auto raw = device_bytes(device, size);
     return {raw.begin(), raw.end()};
   }
 
@@ -79,6 +80,43 @@ TEST_F(Devices, E18_WithoutAnyPinnedMemoryTheErrorIsClearAndTheNextCallMayWork) 
   fake_.heal();
   ASSERT_TRUE(file.read_into(all()));
   EXPECT_EQ(device_chars(), bytes);
+}
+
+TEST_F(Devices, E17_AReadBeyondTheBudgetOfPinnedMemoryIsChunked) {
+  ContextOptions options;
+  options.pinned_bytes = mib;
+  context = kernel.context(options);
+  const auto receipt = open().read_into(all());
+  ASSERT_TRUE(receipt) << receipt.error().message();
+  EXPECT_LE(receipt->pinned_bytes, mib);
+  EXPECT_GE(receipt->routes[index(Route::staged)].segments, 6U);
+  EXPECT_EQ(receipt->routes[index(Route::staged)].bytes, bytes.size());
+  EXPECT_EQ(device_chars(), bytes);
+}
+
+TEST_F(Devices, C4_ContextsComeAndGoInFiveThreadsAtOnce) {
+  constexpr std::uint64_t share = mib + 64;
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    threads.emplace_back([&, i] {
+      ContextOptions options;
+      options.pinned_bytes = mib;
+      CallOptions call;
+      call.offset = i * share;
+      const Memory mine{reinterpret_cast<void*>(device + i * share), share};
+      for (int round = 0; round < 10; ++round) {
+        auto own = Context::create(options);
+        if (!own) continue;
+        const auto file = File::open(path, "r", {}, *own);
+        const auto receipt = file ? file->read_into(mine, call) : file.error();
+        if (receipt && receipt->moved_bytes == share) ++right;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right.load(), 50);
+  EXPECT_EQ(std::vector<char>(bytes.begin(), bytes.begin() + 5 * share), device_chars(5 * share));
 }
 
 TEST_F(Devices, A2_InterruptedAndShortTransfersGiveTheSameBytes) {
