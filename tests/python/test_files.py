@@ -522,7 +522,7 @@ def test_context_says_where_each_setting_came_from(
 def test_context_refuses_nonsense(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         sw.Context(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="^threads: -1 is negative; give 0 or more$"):
+    with pytest.raises(ValueError, match=r"^threads: -1 is negative; give 0 or more$"):
         sw.Context(threads=-1)
     with pytest.raises(TypeError, match="on_warning"):
         sw.Context(on_warning=3)  # type: ignore[arg-type]

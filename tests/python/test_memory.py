@@ -102,9 +102,8 @@ def test_python_objects_are_never_overwritten(path: Path, tmp_path: Path, wrong:
         read(path, wrong)
     with sw.open(path) as file, pytest.raises(ValueError, match="Python objects"):
         file.read_ranges([(0, None, wrong)])
-    with sw.open(tmp_path / "out", "w") as file:
-        with pytest.raises(ValueError, match="Python objects"):
-            file.write_from(wrong)
+    with sw.open(tmp_path / "out", "w") as file, pytest.raises(ValueError, match="Python objects"):
+        file.write_from(wrong)
     assert (tmp_path / "out").stat().st_size == 0
 
 
