@@ -9,10 +9,10 @@
 
 namespace straightway::tests {
 
-// AddressSanitizer's allocator (of GCC 12) leaves its locks taken in the child where another thread
-// is inside it, and a thread that starts is. So threads under way get the time to have begun.
+// The sanitizers' allocators (of GCC 12) leave their locks taken in the child where another thread
+// is inside them, and a thread that starts is. So threads under way get the time to have begun.
 inline void settle_before_fork() {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   ::usleep(200'000);
 #endif
 }
