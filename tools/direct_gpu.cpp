@@ -215,7 +215,7 @@ void add_gpu_findings(Route route, const Looked& looked, std::vector<Finding>& a
   add.push_back(acs_finding(looked.tree));
 }
 
-void add_path_findings(Route, const Looked& looked, std::vector<Finding>& add) {
+void add_path_findings(const Looked& looked, std::vector<Finding>& add) {
   if (looked.gpus.empty() || !looked.place->disk) return;
   const BlockStack* drive = drive_of(*looked.place->disk);
   if (drive == nullptr) return;

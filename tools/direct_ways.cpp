@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cufile/configuration.hpp"
+#include "cufile/environment.hpp"
 #include "os/machine_facts.hpp"
 
 namespace straightway::tools {
@@ -108,40 +110,30 @@ Finding library_finding(const MachineTree& tree) {
           path.substr(tree.root().size())};
 }
 
-std::string configuration_path(const MachineTree& tree) {
-  const char* set = tree.is_here() ? ::secure_getenv("CUFILE_ENV_PATH_JSON") : nullptr;
-  return set == nullptr ? "/etc/cufile.json" : set;
-}
-
-bool is_on(const Json& json, const char* section, const char* key) {
-  const auto object = json.find(section);
-  if (object == json.end() || !object->is_object()) return false;
-  const auto value = object->find(key);
-  return value != object->end() && value->is_boolean() && value->get<bool>();
-}
-
+// As our own libcufile.so.0 reads it: where the library looks, and what is in force then.
 Finding configuration_finding(Route route, const MachineTree& tree) {
-  const std::string source = configuration_path(tree);
+  const auto environment = [&](const char* name) {
+    return tree.is_here() ? cufile::read_variable(name) : std::nullopt;
+  };
+  const auto read = cufile::load_configuration(environment, {}, tree.root());
+  const std::string found = read ? read->file() : read.error().path;
+  const std::string source =
+      found.empty() ? "/etc/cufile.json"
+                    : found.substr(found.starts_with(tree.root()) ? tree.root().size() : 0);
   const std::string subject = "cufile.json";
-  const auto text = tree.text(source);
-  const bool wants_key = route == Route::p2pdma;
-  const auto fix = "set properties.use_pci_p2pdma and block.nvme.use_pci_p2pdma to true";
-  if (!text) {
-    if (!wants_key) return {Verdict::pass, subject, "absent: nothing forbids it", source};
-    return {Verdict::lacking, subject, "absent, and use_pci_p2pdma is off without it", source, fix};
-  }
-  const Json json = Json::parse(*text, nullptr, false, true);
-  if (json.is_discarded() || !json.is_object()) {
-    return {Verdict::lacking, subject, "is not JSON", source, "correct the file"};
-  }
-  if (is_on(json, "properties", "force_compat_mode")) {
+  if (!read) return {Verdict::lacking, subject, read.error().why, source, "correct the file"};
+  if (read->flag(cufile::Key::force_compat_mode)) {
     return {Verdict::lacking, subject, "properties.force_compat_mode forbids every direct way",
             source, "set properties.force_compat_mode to false"};
   }
-  if (wants_key && !is_on(json, "properties", "use_pci_p2pdma")) {
-    return {Verdict::lacking, subject, "properties.use_pci_p2pdma is off", source, fix};
+  if (route == Route::p2pdma && !read->flag(cufile::Key::use_pci_p2pdma)) {
+    return {Verdict::lacking, subject,
+            found.empty() ? "absent, and use_pci_p2pdma is off without it"
+                          : "properties.use_pci_p2pdma is off",
+            source, "set properties.use_pci_p2pdma and block.nvme.use_pci_p2pdma to true"};
   }
-  return {Verdict::pass, subject, "nothing in it forbids this way", source};
+  return {Verdict::pass, subject,
+          found.empty() ? "absent: nothing forbids it" : "nothing in it forbids this way", source};
 }
 
 Finding udev_finding(const MachineTree& tree) {
@@ -187,7 +179,7 @@ Section direct_way(Route route, const Looked& looked) {
   add_gpu_findings(route, looked, add);
   if (looked.place) {
     add_storage_findings(route, looked, add);
-    add_path_findings(route, looked, add);
+    add_path_findings(looked, add);
   }
   const auto count = [&](Verdict verdict) {
     return std::ranges::count(add, verdict, &Finding::verdict);

@@ -26,7 +26,7 @@ Section direct_way(Route route, const Looked& looked);
 
 // Parts of it, by what they look at.
 void add_gpu_findings(Route route, const Looked& looked, std::vector<Finding>& add);
-void add_path_findings(Route route, const Looked& looked, std::vector<Finding>& add);
+void add_path_findings(const Looked& looked, std::vector<Finding>& add);
 void add_storage_findings(Route route, const Looked& looked, std::vector<Finding>& add);
 
 }  // namespace straightway::tools

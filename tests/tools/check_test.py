@@ -119,6 +119,14 @@ class CheckTest(ProgramTest):
                     if finding["verdict"] == "lacking":
                         self.assertTrue(finding.get("fix"), finding)
 
+    def test_a_damaged_configuration_is_pointed_at(self) -> None:
+        (self.folder / "etc").mkdir()
+        (self.folder / "etc" / "cufile.json").write_text('{"properties": [}')
+        for section in self.run_json("check", "--tree", self.folder):
+            finding = by_subject(section)["cufile.json"]
+            self.assertEqual(finding["verdict"], "lacking")
+            self.assertIn("/etc/cufile.json:1:17: expected a value", finding["fact"])
+
     def test_an_empty_tree_lacks_nearly_everything(self) -> None:
         done = run("check", "--tree", self.folder, "--require", "direct", "/data/x")
         self.assertEqual(done.returncode, 1)
