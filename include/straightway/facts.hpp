@@ -46,10 +46,35 @@ struct MachineFacts {
   bool operator==(const MachineFacts&) const = default;
 };
 
+// What the block devices under a file do with published device memory, as far as that is known of
+// their drivers.
+enum class PeerStorage : std::uint8_t { unknown, takes, refuses };
+// How a drive reaches another PCI device: below one switch, or through the host's bridge, which
+// some processors and bridges do not forward.
+enum class PeerBridge : std::uint8_t { unknown, one_switch, host_bridge };
+// What became of the one block that is moved before all others.
+enum class PeerTrial : std::uint8_t { untried, passed, refused, data_lost, impossible };
+
+// What is true of the way between a file's storage and the published memory of a PCI device.
+struct PeerFacts {
+  std::string device;      // PCI address, "0000:02:00.0"
+  bool published = false;  // the kernel publishes its memory (sysfs folder p2pmem)
+  PeerStorage storage = PeerStorage::unknown;
+  PeerBridge bridge = PeerBridge::unknown;
+  PeerTrial read_trial = PeerTrial::untried;
+  PeerTrial write_trial = PeerTrial::untried;
+  std::int32_t trial_code = 0;  // errno of a trial that was refused
+  bool holes = false;           // this read's range has some; explain does not look
+  bool operator==(const PeerFacts&) const = default;
+};
+const char* to_string(PeerStorage storage);
+const char* to_string(PeerBridge bridge);
+const char* to_string(PeerTrial trial);
+
 // A range of memory of one space, found from the pointer.
 struct MemoryRange {
   SpaceKind space = SpaceKind::host;
-  std::int32_t device = -1;  // CUDA ordinal; -1 for host memory
+  std::int32_t device = -1;  // CUDA ordinal; -1 for host and peer memory
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   bool operator==(const MemoryRange&) const = default;

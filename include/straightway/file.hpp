@@ -138,6 +138,9 @@ class File {
   // The plan for memory that does not exist yet: size_bytes into a space.
   Result<Plan> explain(Direction direction, SpaceKind space, std::int32_t device,
                        std::uint64_t size_bytes, const CallOptions& options = {}) const;
+  // The same for peer memory of the PCI device with this address ("0000:02:00.0").
+  Result<Plan> explain_peer(Direction direction, std::string_view pci_device,
+                            std::uint64_t size_bytes, const CallOptions& options = {}) const;
 
  private:
   explicit File(std::shared_ptr<OpenFile> open);

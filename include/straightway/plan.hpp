@@ -130,6 +130,7 @@ struct Plan {
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;
   std::shared_ptr<const Settings> settings;
+  std::shared_ptr<const PeerFacts> peer;  // of peer memory, else null
 
   bool operator==(const Plan& other) const;  // compares facts and settings by value
   std::string to_text() const;  // for people: each layer, each route, each refusal with its reason

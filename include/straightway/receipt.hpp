@@ -21,6 +21,7 @@ enum class Witness : std::uint8_t {
   thread_io,       // /proc/thread-self/io of the threads that worked for the request
   vendor_library,  // a library said so
   kernel,          // the kernel accepted the direct I/O, which proves no device (tmpfs does too)
+  trial,           // thread_io, and a poisoned block of the same way arrived in published memory
 };
 enum class Scope : std::uint8_t { none, request, process, machine };
 
@@ -86,6 +87,7 @@ struct Receipt {
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;
   std::shared_ptr<const Settings> settings;
+  std::shared_ptr<const PeerFacts> peer;  // of peer memory, else null
 
   bool operator==(const Receipt& other) const;  // compares what is pointed to by value
   std::string to_text() const;

@@ -41,7 +41,9 @@ enum class Sync : std::uint8_t { none, data, full };
 // rules, Straightway's own uses the auto policy.
 enum class Door : std::uint8_t { straightway, kvikio, cufile };
 
-enum class SpaceKind : std::uint8_t { host, cuda };
+// peer: memory of a PCI device whose pages the kernel publishes, mapped into this process
+// (straightway/peer.hpp).
+enum class SpaceKind : std::uint8_t { host, cuda, peer };
 
 // Where a setting came from, highest precedence first.
 enum class Origin : std::uint8_t { call, api, environment, file, built_in };
@@ -73,6 +75,9 @@ enum class Reason : std::uint8_t {
   cufile_host_memory,   // cuFile layer: host memory is read in one piece, by POSIX
   unaligned,            // cuFile layer: offset or length not a multiple of 4096
   fell_back,            // a direct attempt failed with a listed error; see the fallback's code
+  peer_direct,          // peer memory: storage DMA into it was tried here, and works
+  peer_untried,         // peer memory: every known prerequisite is there; one block is tried first
+  peer_copied,          // peer memory: the CPU copies through its mapping
   // Refused.
   space_is_host,          // the route moves bytes into device memory; this is host memory
   space_is_device,        // the route moves bytes into host memory; this is device memory
@@ -81,6 +86,13 @@ enum class Reason : std::uint8_t {
   no_peer_memory,         // the device stack under the file takes no peer memory
   no_block_device,        // the file system has no local block device (tmpfs, network, overlay)
   not_published,          // the kernel publishes no pages for this device memory
+  kernel_without_p2pdma,  // too old to lend published pages to O_DIRECT, or of unknown version
+  kernel_breaks_p2pdma,   // 6.16: its peer transfers may go to physical address 0
+  peer_refused,           // the kernel refused storage DMA into this memory when it was tried
+  peer_data_lost,         // the drive reported success, and the bytes were not there
+  peer_not_tried,         // it could not be tried without touching bytes of others
+  peer_holes,             // the range has holes, which the CPU fills under O_DIRECT too
+  peer_needs_no_ring,     // the CPU reaches peer memory itself
   route_not_built,        // this build has no transport for the route
   no_direct_io,           // the file system refuses O_DIRECT
   memory_misaligned,      // the memory's alignment does not fit the file's direct-I/O alignment

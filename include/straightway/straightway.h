@@ -143,7 +143,7 @@ enum { SW_SYNC_NONE = 0, SW_SYNC_DATA = 1 /* fdatasync */, SW_SYNC_FULL = 2 /* f
 typedef int32_t sw_direction;
 enum { SW_READ = 0, SW_WRITE = 1 };
 typedef int32_t sw_space;
-enum { SW_SPACE_HOST = 0, SW_SPACE_CUDA = 1 };
+enum { SW_SPACE_HOST = 0, SW_SPACE_CUDA = 1, SW_SPACE_PEER = 2 };
 /* Whose documented rules a file follows. */
 typedef int32_t sw_door;
 enum { SW_DOOR_STRAIGHTWAY = 0, SW_DOOR_KVIKIO = 1, SW_DOOR_CUFILE = 2 };
@@ -172,9 +172,11 @@ enum { SW_EVIDENCE_NONE = 0, SW_EVIDENCE_OBSERVED = 1, SW_EVIDENCE_CLAIMED = 2 }
 typedef int32_t sw_witness;
 enum {
   SW_WITNESS_NONE = 0,
-  SW_WITNESS_OWN_COPY = 1,      /* our own engine copied them */
-  SW_WITNESS_THREAD_IO = 2,     /* /proc/thread-self/io of the threads that worked for it */
-  SW_WITNESS_VENDOR_LIBRARY = 3 /* a library said so */
+  SW_WITNESS_OWN_COPY = 1,       /* our own engine copied them */
+  SW_WITNESS_THREAD_IO = 2,      /* /proc/thread-self/io of the threads that worked for it */
+  SW_WITNESS_VENDOR_LIBRARY = 3, /* a library said so */
+  SW_WITNESS_KERNEL = 4,         /* the kernel accepted direct I/O, which proves no device */
+  SW_WITNESS_TRIAL = 5 /* as 2, and a poisoned block of the same way arrived in device memory */
 };
 typedef int32_t sw_scope;
 enum { SW_SCOPE_NONE = 0, SW_SCOPE_REQUEST = 1, SW_SCOPE_PROCESS = 2, SW_SCOPE_MACHINE = 3 };

@@ -28,6 +28,12 @@ auto fields(Archive& a, V& v) {
            v.uring_why_not, v.kernel, v.routes_built);
 }
 
+template <class Archive, Like<PeerFacts> V>
+auto fields(Archive& a, V& v) {
+  return a(v.device, v.published, v.storage, v.bridge, v.read_trial, v.write_trial, v.trial_code,
+           v.holes);
+}
+
 template <class Archive, Like<MemoryRange> V>
 auto fields(Archive& a, V& v) {
   return a(v.space, v.device, v.address, v.size_bytes);
@@ -105,7 +111,7 @@ auto fields(Archive& a, V& v) {
 template <class Archive, Like<Plan> V>
 auto fields(Archive& a, V& v) {
   return a(v.request, v.front, v.cufile, v.runs, v.run_count, v.refused, v.failure, v.first_window,
-           v.file, v.machine, v.settings);
+           v.file, v.machine, v.settings, v.peer);
 }
 
 template <class Archive, Like<Evidence> V>
@@ -133,7 +139,7 @@ auto fields(Archive& a, V& v) {
   return a(v.direction, v.door, v.memory, v.file_offset, v.wanted_bytes, v.moved_bytes,
            v.ended_early, v.end_of_file, v.routes, v.refused, v.retries, v.fallbacks,
            v.fallback_code, v.disk_measured, v.disk_bytes, v.found, v.cold_reason, v.threads,
-           v.pinned_bytes, v.times, v.layer, v.ranges, v.file, v.machine, v.settings);
+           v.pinned_bytes, v.times, v.layer, v.ranges, v.file, v.machine, v.settings, v.peer);
 }
 
 // How many fields an aggregate has, and how many of them are listed above.

@@ -11,9 +11,9 @@
 #include "api/job.hpp"
 #include "api/outcome.hpp"
 #include "api/page_cache.hpp"
+#include "api/peer_call.hpp"
 #include "api/second_descriptor.hpp"
 #include "drive/inline_transfer.hpp"
-#include "os/facts.hpp"
 #include "plan/planner.hpp"
 
 namespace straightway {
@@ -118,10 +118,12 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
     if (!synced) error = synced.error();
   }
   receipt.times.done_ns = drive::now_ns();
+  learn_of_peers(ranges, plans, receipt, error);
   if (error) {
     engine().record_error(direction());
     return *error;
   }
+  judge_peers(plans, receipt);
   const auto file_size = first().request.file_size_bytes;
   receipt.ended_early =
       direction() == Direction::read && receipt.moved_bytes < receipt.wanted_bytes;
@@ -176,9 +178,11 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   std::uint64_t largest_bytes = 0;
   for (const auto& range : ranges) largest_bytes = std::max(largest_bytes, range.size_bytes);
   auto spare_bytes = spare_memory(direction, largest_bytes, *settings);
-  for (const auto& range : ranges) {
+  for (auto& range : ranges) {
+    if (auto found = find_peer(range); !found) return found.error();
     auto plan = plan_call(direction, range, settings, nullptr, spare_bytes);
     if (spare_bytes != UINT64_MAX) spare_bytes -= std::min(spare_bytes, range.size_bytes);
+    if (plan) plan = try_peer(std::move(*plan), range);
     if (!plan) return plan.error();
     if (plan->failure != Reason::none) return refusal(*plan);
     if (auto secured = secure_direct(*plan, *range.file); !secured) return secured.error();
@@ -434,7 +438,11 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
   request.registered = range.registered;
   request.file = {range.offset, range.size_bytes};
   request.spare_memory_bytes = spare_memory_bytes;
-  if (known != nullptr) {
+  plan::Facts facts{range.file->facts, nullptr, nullptr};
+  if (range.peer) {
+    request.memory = peer_range(range);
+    facts.peer = peer_facts(range);
+  } else if (known != nullptr) {
     request.memory = *known;
   } else {
     auto memory = engine.find_memory(range.memory, range.size_bytes);
@@ -450,18 +458,21 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
   const bool may_be_direct =
       settings->policy.value == Policy::direct || settings->cache.value == Cache::bypass;
   if (known != nullptr || range.size_bytes > drive::inline_limit_bytes || may_be_direct ||
-      direction == Direction::write) {
+      direction == Direction::write || range.peer) {
     auto size = range.file->size();
     if (!size) return size.error();
     request.file_size_bytes = *size;
   }
-  const auto machine = engine.machine(known != nullptr || request.memory.space == SpaceKind::cuda);
-  return plan::make_plan(request, {range.file->facts, machine}, settings);
+  const bool with_gpu =
+      request.memory.space == SpaceKind::cuda || (known != nullptr && !range.peer);
+  facts.machine = engine.machine(with_gpu);
+  return plan::make_plan(request, facts, settings);
 }
 
 std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
                                          const CallOptions& options) {
   if (range.size_bytes > drive::crew_limit_bytes) return {};
+  if (may_be_peer(range)) return {};
   const auto queued_ns = drive::now_ns();
   auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
   if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};

@@ -18,6 +18,8 @@ struct CallRange {
   Memory memory;
   bool registered = false;  // cuFile door: the memory was registered there
   bool ordered = true;      // after the work queued on the stream; false: the caller has waited
+  std::shared_ptr<const memory::PeerMapping> peer =
+      nullptr;  // kept mapped; null: not peer memory, or unseen
 };
 
 // Overrides of the settings by the call's options.

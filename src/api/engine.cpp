@@ -143,8 +143,9 @@ Error calls_itself_error(std::string attempted) {
 }
 
 struct Engine::Parts {
-  Parts(const Settings& settings, std::uint32_t threads)
-      : desks(settings.pinned_bytes.value, drive::inline_limit_bytes, drive::crew_limit_bytes),
+  Parts(const Settings& settings, std::uint32_t threads, const std::string& root)
+      : peer_ways(root),
+        desks(settings.pinned_bytes.value, drive::inline_limit_bytes, drive::crew_limit_bytes),
         crew(std::min(threads - 1, crew_helpers)) {}
 
   std::mutex mutex;
@@ -152,6 +153,8 @@ struct Engine::Parts {
   bool machine_has_gpu = false;
   bool cuda_loaded = false;
   memory::Cuda cuda;
+  memory::PeerMappings peer_mappings;
+  PeerWays peer_ways;
   drive::SyncThread sync_thread;  // before the pump, which adds to it until it ends
   memory::Desks desks;
   drive::Crew crew;
@@ -163,7 +166,8 @@ struct Engine::Parts {
 };
 
 Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options,
-                                               const os::Syscalls& syscalls) {
+                                               const os::Syscalls& syscalls,
+                                               const std::string& root) {
   auto settings = std::make_shared<Settings>();
   override_setting(settings->policy, options.policy);
   override_setting(settings->cache, options.cache);
@@ -192,7 +196,8 @@ Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options,
                  "give 1M or more; 64M is the default"};
   }
   if (auto read = plan::read_environment(*settings, read_variable); !read) return read.error();
-  std::shared_ptr<Engine> engine(new Engine(std::move(settings), options.on_warning, syscalls));
+  std::shared_ptr<Engine> engine(
+      new Engine(std::move(settings), options.on_warning, syscalls, root));
   if (engine->alive_ == nullptr) {
     return Error{ErrorKind::unsupported,
                  ErrorOrigin::system,
@@ -207,12 +212,14 @@ Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options,
 }
 
 Engine::Engine(std::shared_ptr<const Settings> settings,
-               std::function<void(std::string_view)> warning, const os::Syscalls& syscalls)
+               std::function<void(std::string_view)> warning, const os::Syscalls& syscalls,
+               std::string root)
     : settings_(std::move(settings)),
       on_warning_(std::move(warning)),
       syscalls_(&syscalls),
+      root_(std::move(root)),
       threads_(thread_budget(*settings_)),
-      parts_(new Parts(*settings_, threads_)),
+      parts_(new Parts(*settings_, threads_, root_)),
       alive_(map_alive_page()) {}
 
 Engine::~Engine() {
@@ -228,7 +235,7 @@ Engine::~Engine() {
 // The first to come in a child makes new parts; the parent's may hold locks that nobody releases.
 void Engine::revive() {
   auto made = std::make_unique<Parts>(
-      *settings_, threads_);  // may throw, so it comes before the others wait for us
+      *settings_, threads_, root_);  // may throw, so it comes before the others wait for us
   std::uint32_t wiped = 0;
   if (alive_->compare_exchange_strong(wiped, page_reviving)) {
     parts_.store(made.release());
@@ -263,7 +270,7 @@ std::shared_ptr<const MachineFacts> Engine::machine(bool with_gpu) {
   auto& live = parts();
   const std::lock_guard lock(live.mutex);
   if (live.machine && (live.machine_has_gpu || !with_gpu)) return live.machine;
-  auto facts = live.machine ? *live.machine : os::read_machine_facts();
+  auto facts = live.machine ? *live.machine : os::read_machine_facts(root_);
   if (with_gpu) {
     const auto& state = cuda(live).state;
     facts.cuda_driver = state.driver;
@@ -324,13 +331,16 @@ void Engine::give_desk(std::int32_t device, std::uint64_t size_bytes,
   parts().desks.give(device, size_bytes, std::move(desk));
 }
 
+memory::PeerMappings& Engine::peer_mappings() { return parts().peer_mappings; }
+PeerWays& Engine::peer_ways() { return parts().peer_ways; }
+
 drive::Crew& Engine::crew() { return parts().crew; }
 
 Result<void> Engine::submit(std::shared_ptr<drive::Order> order) {
   auto& live = parts();
   auto started = pump(live);
   if (!started) return started.error();
-  if (order->space != SpaceKind::host) {
+  if (order->space == SpaceKind::cuda) {
     order->device_space = device_space();
     if (!order->device_space) return forked_error("transfer to or from a GPU");
   }

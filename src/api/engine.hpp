@@ -6,11 +6,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 
+#include "api/peer_ways.hpp"
 #include "drive/crew.hpp"
 #include "drive/pump.hpp"
 #include "memory/cuda_space.hpp"
+#include "memory/peer_memory.hpp"
 #include "os/syscalls.hpp"
 #include "receipt/ledger.hpp"
 #include "straightway/context.hpp"
@@ -20,9 +23,10 @@ namespace straightway {
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  // syscalls stay valid for the life of the process.
+  // syscalls stay valid for the life of the process. root: a prefix for /proc and /sys in tests.
   static Result<std::shared_ptr<Engine>> create(const ContextOptions& options,
-                                                const os::Syscalls& syscalls = os::kernel());
+                                                const os::Syscalls& syscalls = os::kernel(),
+                                                const std::string& root = "");
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -40,6 +44,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // goes back by give_desk for the same size; null after a copy that failed.
   Result<std::unique_ptr<memory::Desk>> take_desk(std::int32_t device, std::uint64_t size_bytes);
   void give_desk(std::int32_t device, std::uint64_t size_bytes, std::unique_ptr<memory::Desk> desk);
+  // The peer memory that this process knows, and the ways to it.
+  memory::PeerMappings& peer_mappings();
+  PeerWays& peer_ways();
+  const std::string& root() const { return root_; }
   // Shares the larger of the small reads.
   drive::Crew& crew();
   Result<void> submit(std::shared_ptr<drive::Order> order);
@@ -61,7 +69,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
  private:
   struct Parts;  // made again in a forked child; the parent's copy is left alone there
   Engine(std::shared_ptr<const Settings> settings, std::function<void(std::string_view)> warning,
-         const os::Syscalls& syscalls);
+         const os::Syscalls& syscalls, std::string root);
   Parts& parts();
   void revive();
   const memory::Cuda& cuda(Parts& live);
@@ -72,6 +80,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<const Settings> settings_;
   std::function<void(std::string_view)> on_warning_;
   const os::Syscalls* syscalls_;
+  const std::string root_;
   const std::uint32_t threads_;  // that may work for transfers at the same time
   std::atomic<Parts*> parts_{nullptr};
   std::atomic<std::uint32_t>* alive_ = nullptr;  // in a page that the kernel wipes in a child

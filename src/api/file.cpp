@@ -7,6 +7,7 @@
 #include "api/call.hpp"
 #include "api/job.hpp"
 #include "api/open_file.hpp"
+#include "api/peer_call.hpp"
 
 namespace straightway {
 namespace {
@@ -237,7 +238,9 @@ Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions
   FileUse use(open_);
   if (!use) return closed_error(direction, path());
   const auto settings = call_settings(use->settings, options);
-  return explain_call(direction, range_of(std::move(use), memory, options), settings);
+  auto range = range_of(std::move(use), memory, options);
+  if (auto found = find_peer(range); !found) return found.error();
+  return explain_call(direction, range, settings);
 }
 
 Result<Plan> File::explain(Direction direction, SpaceKind space, std::int32_t device,
@@ -249,6 +252,17 @@ Result<Plan> File::explain(Direction direction, SpaceKind space, std::int32_t de
   const MemoryRange memory{space, space == SpaceKind::host ? -1 : device, 0, size_bytes};
   const CallRange range{
       std::move(use), options.offset, options.size_bytes.value_or(size_bytes), {}};
+  return explain_call(direction, range, settings, &memory);
+}
+
+Result<Plan> File::explain_peer(Direction direction, std::string_view pci_device,
+                                std::uint64_t size_bytes, const CallOptions& options) const {
+  FileUse use(open_);
+  if (!use) return closed_error(direction, path());
+  const auto settings = call_settings(use->settings, options);
+  const MemoryRange memory{SpaceKind::peer, -1, 0, size_bytes};
+  CallRange range{std::move(use), options.offset, options.size_bytes.value_or(size_bytes), {}};
+  range.peer = std::make_shared<const memory::PeerMapping>(std::string(pci_device), 0, size_bytes);
   return explain_call(direction, range, settings, &memory);
 }
 

@@ -182,7 +182,8 @@ Result<std::shared_ptr<OpenFile>> OpenFile::finish(os::Descriptor fd, const std:
                                                    const OpenOptions& options,
                                                    std::shared_ptr<Engine> engine) {
   auto open = std::make_shared<OpenFile>();
-  open->facts = std::make_shared<const FileFacts>(os::read_file_facts(fd.get(), path));
+  open->facts =
+      std::make_shared<const FileFacts>(os::read_file_facts(fd.get(), path, engine->root()));
   open->settings = settings_of(*engine, options);
   open->door = options.door;
   open->access = ::fcntl(fd.get(), F_GETFL) & O_ACCMODE;

@@ -10,7 +10,8 @@ namespace straightway {
 
 Error refusal(const Plan& plan) {
   const auto say = [&](Reason reason, Route route) {
-    return plan::sentence(reason, route, plan.file.get(), plan.machine.get(), plan.settings.get());
+    return plan::sentence(reason, route, plan.file.get(), plan.machine.get(), plan.settings.get(),
+                          plan.peer.get());
   };
   std::string why;
   for (const auto route : all_routes) {
@@ -48,6 +49,7 @@ Receipt begin_receipt(const Plan& plan, std::uint64_t queued_ns) {
   receipt.file = plan.file;
   receipt.machine = plan.machine;
   receipt.settings = plan.settings;
+  receipt.peer = plan.peer;
   receipt.times.queued_ns = queued_ns;
   return receipt;
 }

@@ -247,14 +247,17 @@ void Pump::Loop::begin(Active& active, std::uint32_t id) {
   if (needed[1]) needed[0] = true;  // to fall back to, and for edges
   for (const bool direct_io : {false, true}) {
     if (!needed[direct_io]) continue;
-    auto opened =
-        station({order.space, order.device, order.space == SpaceKind::host && direct_io}, order);
+    // The CPU reaches peer memory too: transports of host memory move it.
+    const auto space = order.space == SpaceKind::peer ? SpaceKind::host : order.space;
+    auto opened = station({space, order.device, space == SpaceKind::host && direct_io}, order);
     if (!opened) return finish(active, opened.error());
     active.stations.push_back(*opened);
     ++(*opened)->users;
     auto& table = direct_io ? routes.direct : routes.buffered;
     // Only the routes that these transports are: nothing stands in for another route.
-    if (order.space == SpaceKind::host) {
+    if (order.space == SpaceKind::peer) {
+      table[index(Route::buffered)] = table[index(Route::p2pdma)] = (*opened)->transport.get();
+    } else if (order.space == SpaceKind::host) {
       table[index(Route::buffered)] = table[index(Route::direct_host)] = (*opened)->transport.get();
     } else {
       table[index(Route::staged)] = (*opened)->transport.get();

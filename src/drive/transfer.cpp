@@ -6,6 +6,7 @@
 
 #include "drive/account.hpp"
 #include "drive/verdict.hpp"
+#include "os/facts.hpp"
 
 namespace straightway::drive {
 namespace {
@@ -63,6 +64,7 @@ bool Transfer::take_piece(Piece& piece) {
   }
   piece = ready_.front();
   ready_.pop_front();
+  if (gave_up_p2pdma_ && piece.route == Route::p2pdma) leave_direct(piece);  // once is enough
   if (no_dontcache_ && piece.dontcache) forgo_dontcache(piece);  // refused since it was decided
   return true;
 }
@@ -279,7 +281,7 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
   auto verdict = completion.error
                      ? Verdict::fail
                      : judge(spec_.direction, completion.result, piece.payload.size_bytes,
-                             piece.direct_io || piece.dontcache, piece.attempts);
+                             piece.direct_io || piece.dontcache, piece.attempts, piece.route);
   if (verdict == Verdict::fall_back && piece.dontcache) return cache_after_all(piece);
   if (verdict == Verdict::fall_back && !spec_.may_fall_back) verdict = Verdict::fail;
   if (verdict == Verdict::fail) return stop(failure(piece, completion));
@@ -302,10 +304,20 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
 }
 
 // To the page cache, as the space allows.
-void Transfer::change_route(Piece& piece) {
-  if (piece.route != Route::direct_host) return;
-  piece.route = Route::buffered;
+void Transfer::change_route(Piece& piece) const {
+  if (piece.route != Route::direct_host && piece.route != Route::p2pdma) return;
+  // Only device memory that the CPU does not reach has a ring.
+  const bool by_ring = piece.route == Route::p2pdma && routes_.of(Route::staged, false) != nullptr;
+  piece.route = by_ring ? Route::staged : Route::buffered;
   piece.counted = false;
+}
+
+void Transfer::leave_direct(Piece& piece) const {
+  piece.direct_io = false;
+  piece.align_bytes = 1;
+  piece.attempts = 0;
+  piece.reason = Reason::fell_back;
+  change_route(piece);
 }
 
 // The bytes behind a short transfer. Where O_DIRECT stopped inside a block (the end of a file that
@@ -326,12 +338,9 @@ void Transfer::submit_rest(Piece piece, std::uint64_t moved) {
 }
 
 void Transfer::fall_back(Piece piece, std::int32_t code) {
-  piece.direct_io = false;
-  piece.align_bytes = 1;
-  piece.attempts = 0;
-  piece.reason = Reason::fell_back;
   gave_up_direct_host_ |= piece.route == Route::direct_host;
-  change_route(piece);
+  gave_up_p2pdma_ |= piece.route == Route::p2pdma;
+  leave_direct(piece);
   ++fallbacks_;
   if (fallback_code_ == 0) fallback_code_ = code;
   again_.push_back(piece);
@@ -361,7 +370,12 @@ Error Transfer::failure(const Piece& piece, const transport::Completion& complet
   }
   const auto code = completion.result < 0 ? static_cast<std::int32_t>(-completion.result) : EIO;
   auto error = transfer_error(spec_.direction, path, piece.payload, code);
-  if (piece.direct_io && !spec_.may_fall_back && (code == EINVAL || code == EOPNOTSUPP)) {
+  if (piece.route == Route::p2pdma && !spec_.may_fall_back &&
+      judge(spec_.direction, -code, 1, true, 0, piece.route) == Verdict::fall_back) {
+    error.kind = ErrorKind::route_refused;
+    error.why = "the kernel refused storage DMA into this memory (" + os::errno_text(code) + ")";
+    error.advice = "use policy auto, which falls back to a copy by the CPU";
+  } else if (piece.direct_io && !spec_.may_fall_back && (code == EINVAL || code == EOPNOTSUPP)) {
     error.kind = ErrorKind::route_refused;
     error.why = "the file system refused O_DIRECT (" + error.why + ")";
     error.advice = "use policy auto, which falls back to the page cache";
@@ -381,6 +395,7 @@ void Transfer::account(Receipt& receipt) const {
   receipt.retries = retries_;
   receipt.fallbacks += fallbacks_;  // to those before anything moved
   if (receipt.fallback_code == 0) receipt.fallback_code = fallback_code_;
+  if (gave_up_p2pdma_) receipt.refused[index(Route::p2pdma)] = Reason::fell_back;
   if (gave_up_direct_host_) receipt.refused[index(Route::direct_host)] = Reason::fell_back;
   receipt.found = windows_.found();
   if (receipt.found.looked())

@@ -120,7 +120,8 @@ class Transfer {
   void fall_back(Piece piece, std::int32_t code);
   static void forgo_dontcache(Piece& piece);
   void cache_after_all(Piece piece);
-  static void change_route(Piece& piece);
+  void change_route(Piece& piece) const;
+  void leave_direct(Piece& piece) const;
   void meet_end(const Piece& piece);
   Error failure(const Piece& piece, const transport::Completion& completion) const;
   std::uint64_t leg_moved(std::size_t leg) const;
@@ -157,6 +158,7 @@ class Transfer {
   std::uint32_t fallbacks_ = 0;
   std::int32_t fallback_code_ = 0;
   bool gave_up_direct_host_ = false;
+  bool gave_up_p2pdma_ = false;
   std::int64_t disk_bytes_ = 0;  // -1: some part was not measured
   std::uint64_t started_ns_ = 0;
   std::uint64_t first_byte_ns_ = 0;

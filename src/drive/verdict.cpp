@@ -5,7 +5,7 @@
 namespace straightway::drive {
 
 Verdict judge(Direction direction, std::int64_t result, std::uint64_t wanted_bytes, bool direct_io,
-              std::uint32_t attempts) {
+              std::uint32_t attempts, Route route) {
   if (result >= static_cast<std::int64_t>(wanted_bytes)) return Verdict::done;
   if (result > 0) return Verdict::rest;
   if (result == 0 && direction == Direction::read) return Verdict::end_of_file;
@@ -18,6 +18,10 @@ Verdict judge(Direction direction, std::int64_t result, std::uint64_t wanted_byt
     case -EINVAL:
     case -EOPNOTSUPP:
       return direct_io ? Verdict::fall_back : Verdict::fail;
+    // A queue that takes no peer memory, or the way through the bridges; pages of another kind.
+    case -EREMOTEIO:
+    case -EFAULT:
+      return direct_io && route == Route::p2pdma ? Verdict::fall_back : Verdict::fail;
     default:
       return Verdict::fail;
   }

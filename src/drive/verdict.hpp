@@ -17,8 +17,9 @@ enum class Verdict : std::uint8_t {
 };
 
 // result: bytes moved or -errno, of wanted_bytes > 0. attempts: how often in a row nothing moved.
+// route: p2pdma falls back on what else the kernel answers where peer memory cannot be reached.
 Verdict judge(Direction direction, std::int64_t result, std::uint64_t wanted_bytes, bool direct_io,
-              std::uint32_t attempts);
+              std::uint32_t attempts, Route route = Route::buffered);
 
 // Interrupted or told to try again this often in a row, a segment fails with the last error.
 inline constexpr std::uint32_t attempts_limit = 1000;

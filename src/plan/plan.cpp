@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "plan/direct_paths.hpp"
+#include "plan/peer_policy.hpp"
 #include "plan/planner.hpp"
 #include "plan/runs.hpp"
 
@@ -47,7 +48,7 @@ bool Plan::operator==(const Plan& other) const {
          run_count == other.run_count && runs == other.runs && refused == other.refused &&
          failure == other.failure && first_window == other.first_window &&
          same_value(file, other.file) && same_value(machine, other.machine) &&
-         same_value(settings, other.settings);
+         same_value(settings, other.settings) && same_value(peer, other.peer);
 }
 
 namespace plan {
@@ -142,8 +143,11 @@ Plan make_plan(const Request& request, const Facts& facts,
   plan.file = facts.file;
   plan.machine = facts.machine;
   plan.settings = settings;
+  plan.peer = facts.peer;
   if (beyond_any_file(request)) {
     fail(plan, Reason::range_too_large);
+  } else if (request.memory.space == SpaceKind::peer) {
+    peer_policy(plan);
   } else if (request.door == Door::straightway) {
     auto_policy(plan);
   } else {

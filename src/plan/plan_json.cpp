@@ -40,7 +40,7 @@ Json of(const Request& request) {
 Json reason_of(const Plan& plan, Reason reason, Route route) {
   return {{"code", to_string(reason)},
           {"sentence", plan::sentence(reason, route, plan.file.get(), plan.machine.get(),
-                                      plan.settings.get())}};
+                                      plan.settings.get(), plan.peer.get())}};
 }
 
 Json front_of(const Plan& plan) {
@@ -138,6 +138,17 @@ Json of(const MachineFacts& machine) {
           {"routes_built", built}};
 }
 
+Json of(const PeerFacts& peer) {
+  return {{"device", peer.device},
+          {"published", peer.published},
+          {"storage", to_string(peer.storage)},
+          {"bridge", to_string(peer.bridge)},
+          {"read_trial", to_string(peer.read_trial)},
+          {"write_trial", to_string(peer.write_trial)},
+          {"trial_code", peer.trial_code},
+          {"holes", peer.holes}};
+}
+
 template <class T>
 Json setting(const T& value, Origin origin) {
   return {{"value", value}, {"origin", to_string(origin)}};
@@ -180,23 +191,26 @@ Json of(const Settings& settings) {
 
 Json failure_of(const Plan& plan) {
   if (plan.failure == Reason::none) return nullptr;
-  const bool host = plan.request.memory.space == SpaceKind::host;
-  return reason_of(plan, plan.failure, host ? Route::direct_host : Route::nvfs);
+  const SpaceKind space = plan.request.memory.space;
+  const Route device = space == SpaceKind::peer ? Route::p2pdma : Route::nvfs;
+  return reason_of(plan, plan.failure, space == SpaceKind::host ? Route::direct_host : device);
 }
 
 }  // namespace
 
 std::string Plan::to_json() const {
-  const Json json = {
-      {"request", of(request)},
-      {"front", front_of(*this)},
-      {"cufile", cufile_of(*this)},
-      {"runs", runs_of(*this)},
-      {"first_window", of(first_window)},
-      {"refused", refused_of(*this)},
-      {"failure", failure_of(*this)},
-      {"facts", {{"file", of(plan::file_of(*this))}, {"machine", of(plan::machine_of(*this))}}},
-      {"settings", of(plan::settings_of(*this))}};
+  const Json json = {{"request", of(request)},
+                     {"front", front_of(*this)},
+                     {"cufile", cufile_of(*this)},
+                     {"runs", runs_of(*this)},
+                     {"first_window", of(first_window)},
+                     {"refused", refused_of(*this)},
+                     {"failure", failure_of(*this)},
+                     {"facts",
+                      {{"file", of(plan::file_of(*this))},
+                       {"machine", of(plan::machine_of(*this))},
+                       {"peer", peer ? of(*peer) : Json()}}},
+                     {"settings", of(plan::settings_of(*this))}};
   // A path need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

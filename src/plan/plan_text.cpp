@@ -47,7 +47,8 @@ std::string plural(std::uint64_t n, const char* noun) {
 }
 
 std::string why(const Plan& plan, Reason reason, Route route) {
-  return plan::sentence(reason, route, plan.file.get(), plan.machine.get(), plan.settings.get());
+  return plan::sentence(reason, route, plan.file.get(), plan.machine.get(), plan.settings.get(),
+                        plan.peer.get());
 }
 
 // A path may hold anything; a terminal must not obey it.
@@ -59,6 +60,9 @@ std::string printable(std::string_view path) {
 
 std::string memory_name(const Plan& plan) {
   if (plan.request.memory.space == SpaceKind::host) return "host memory";
+  if (plan.request.memory.space == SpaceKind::peer) {
+    return "memory of PCI device " + (plan.peer ? plan.peer->device : std::string("unknown"));
+  }
   const bool simulated = plan::machine_of(plan).cuda_simulated;
   return fmt::format("cuda:{}{}", plan.request.memory.device, simulated ? " (simulated)" : "");
 }
@@ -245,7 +249,9 @@ std::string Plan::to_text() const {
   add_front(lines, *this);
   add_cufile(lines, *this);
   if (failure != Reason::none) {
-    const Route route = request.memory.space == SpaceKind::host ? Route::direct_host : Route::nvfs;
+    const Route route = request.memory.space == SpaceKind::host   ? Route::direct_host
+                        : request.memory.space == SpaceKind::peer ? Route::p2pdma
+                                                                  : Route::nvfs;
     lines.push_back({"cannot be done", "", why(*this, failure, route)});
   } else if (run_count == 0) {
     lines.push_back({"nothing to move", "",

@@ -10,6 +10,7 @@ namespace straightway::plan {
 struct Facts {
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;
+  std::shared_ptr<const PeerFacts> peer;  // of peer memory, else null
 };
 
 // Never fails: a request that cannot be served as asked has Plan::failure set and no runs.
@@ -26,6 +27,6 @@ void cufile_layer(Plan& plan);
 // One sentence without a full stop: why `route` was taken or refused, in words of these facts.
 // "nvidia-fs is not loaded (no /proc/driver/nvidia-fs)"
 std::string sentence(Reason reason, Route route, const FileFacts* file, const MachineFacts* machine,
-                     const Settings* settings);
+                     const Settings* settings, const PeerFacts* peer = nullptr);
 
 }  // namespace straightway::plan

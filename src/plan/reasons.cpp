@@ -1,6 +1,7 @@
 // The sentence for each reason, in words of the facts at hand.
 
 #include <fmt/format.h>
+#include <string.h>
 
 #include "plan/direct_paths.hpp"
 #include "plan/planner.hpp"
@@ -15,6 +16,7 @@ struct Words {
   const MachineFacts& machine;
   const Settings& settings;
   Route route;
+  const PeerFacts* peer;
 };
 
 std::string filesystem(const Words& words) {
@@ -83,6 +85,27 @@ std::string compat_mode_auto(const Words& words) {
   if (words.machine.wsl) return lead + "this is WSL";
   if (words.file.direct_offset_align_bytes == 0) return lead + no_direct_io(words);
   return lead + "it does not register this file";
+}
+
+std::string kernel(const Words& words) {
+  return words.machine.kernel.empty() ? "a kernel of unknown version"
+                                      : "kernel " + words.machine.kernel;
+}
+
+std::string peer_device(const Words& words) {
+  const bool named = words.peer != nullptr && !words.peer->device.empty();
+  return named ? "PCI device " + words.peer->device : "this device";
+}
+
+std::string peer_refused(const Words& words) {
+  const int code = words.peer == nullptr ? 0 : words.peer->trial_code;
+  const char* name = code == 0 ? nullptr : ::strerrorname_np(code);
+  const bool apart = words.peer != nullptr && words.peer->bridge == PeerBridge::host_bridge;
+  return fmt::format(
+      "the kernel refused direct I/O from {} to the memory of {} when it was tried{}"
+      "{}",
+      device_name(words), peer_device(words), name == nullptr ? "" : fmt::format(" ({})", name),
+      apart ? "; they lie below different ports of the host, which may not forward" : "");
 }
 
 std::string policy_forbids(const Words& words) {
@@ -162,6 +185,12 @@ std::string chosen(Reason reason, const Words& words) {
       return "no part has offset and length that are multiples of 4096";
     case Reason::fell_back:
       return "a direct attempt failed, and the bytes went another way";
+    case Reason::peer_direct:
+      return "the drive reaches the device's memory, which was tried here";
+    case Reason::peer_untried:
+      return "nothing known speaks against it; one block is tried before the others";
+    case Reason::peer_copied:
+      return "the CPU copies through the mapping of the device's memory";
     default:
       return {};
   }
@@ -183,6 +212,25 @@ std::string refused(Reason reason, const Words& words) {
       return no_block_device(words);
     case Reason::not_published:
       return "the kernel publishes no pages for this device memory";
+    case Reason::kernel_without_p2pdma:
+      return fmt::format("{} does not lend device memory to direct I/O, Linux 6.2 and newer do",
+                         kernel(words));
+    case Reason::kernel_breaks_p2pdma:
+      return fmt::format("{} may send such transfers to physical address 0; use 6.17 or newer",
+                         kernel(words));
+    case Reason::peer_refused:
+      return peer_refused(words);
+    case Reason::peer_data_lost:
+      return fmt::format(
+          "{} reported success when it was tried, and the bytes were not in the "
+          "memory of {}",
+          device_name(words), peer_device(words));
+    case Reason::peer_not_tried:
+      return "it was never tried here, and a trial on this range could harm other bytes";
+    case Reason::peer_holes:
+      return "the range has holes, or blocks never written, which the CPU fills with zeros";
+    case Reason::peer_needs_no_ring:
+      return "the CPU reaches this memory by itself, and no copy engine of it is known";
     case Reason::route_not_built:
       return fmt::format("this build of Straightway has no transport for {}",
                          to_string(words.route));
@@ -218,12 +266,12 @@ std::string refused(Reason reason, const Words& words) {
 }  // namespace
 
 std::string sentence(Reason reason, Route route, const FileFacts* file, const MachineFacts* machine,
-                     const Settings* settings) {
+                     const Settings* settings, const PeerFacts* peer) {
   static const FileFacts no_file{};
   static const MachineFacts no_machine{};
   static const Settings no_settings{};
   const Words words{file ? *file : no_file, machine ? *machine : no_machine,
-                    settings ? *settings : no_settings, route};
+                    settings ? *settings : no_settings, route, peer};
   if (reason == Reason::none) return "no reason was recorded";
   std::string text = chosen(reason, words);
   if (text.empty()) text = refused(reason, words);

@@ -55,8 +55,24 @@ const char* to_string(Door door) {
 }
 
 const char* to_string(SpaceKind space) {
-  static constexpr const char* names[] = {"host", "cuda"};
+  static constexpr const char* names[] = {"host", "cuda", "peer"};
   return name(names, space);
+}
+
+const char* to_string(PeerStorage storage) {
+  static constexpr const char* names[] = {"unknown", "takes", "refuses"};
+  return name(names, storage);
+}
+
+const char* to_string(PeerBridge bridge) {
+  static constexpr const char* names[] = {"unknown", "one-switch", "host-bridge"};
+  return name(names, bridge);
+}
+
+const char* to_string(PeerTrial trial) {
+  static constexpr const char* names[] = {"untried", "passed", "refused", "data-lost",
+                                          "impossible"};
+  return name(names, trial);
 }
 
 const char* to_string(Origin origin) {
@@ -80,8 +96,8 @@ const char* to_string(EvidenceKind kind) {
 }
 
 const char* to_string(Witness witness) {
-  static constexpr const char* names[] = {"none", "own-copy", "thread-io", "vendor-library",
-                                          "kernel"};
+  static constexpr const char* names[] = {"none",           "own-copy", "thread-io",
+                                          "vendor-library", "kernel",   "trial"};
   return name(names, witness);
 }
 
@@ -115,6 +131,9 @@ const char* to_string(Reason reason) {
                                           "cufile-host-memory",
                                           "unaligned",
                                           "fell-back",
+                                          "peer-direct",
+                                          "peer-untried",
+                                          "peer-copied",
                                           "space-is-host",
                                           "space-is-device",
                                           "nvfs-not-loaded",
@@ -122,6 +141,13 @@ const char* to_string(Reason reason) {
                                           "no-peer-memory",
                                           "no-block-device",
                                           "not-published",
+                                          "kernel-without-p2pdma",
+                                          "kernel-breaks-p2pdma",
+                                          "peer-refused",
+                                          "peer-data-lost",
+                                          "peer-not-tried",
+                                          "peer-holes",
+                                          "peer-needs-no-ring",
                                           "route-not-built",
                                           "no-direct-io",
                                           "memory-misaligned",

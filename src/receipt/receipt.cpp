@@ -24,7 +24,7 @@ bool Receipt::operator==(const Receipt& other) const {
   return direction == other.direction && door == other.door && memory == other.memory &&
          file_offset == other.file_offset && wanted_bytes == other.wanted_bytes &&
          same_outcome(*this, other) && same(ranges, other.ranges) && same(file, other.file) &&
-         same(machine, other.machine) && same(settings, other.settings);
+         same(machine, other.machine) && same(settings, other.settings) && same(peer, other.peer);
 }
 
 }  // namespace straightway

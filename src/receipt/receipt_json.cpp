@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 ordered_json reason_text(const Receipt& receipt, Reason reason, Route route) {
   if (reason == Reason::none) return nullptr;
   return plan::sentence(reason, route, receipt.file.get(), receipt.machine.get(),
-                        receipt.settings.get());
+                        receipt.settings.get(), receipt.peer.get());
 }
 
 ordered_json routes_json(const Receipt& receipt) {
@@ -89,7 +89,8 @@ void add_request(ordered_json& json, const Receipt& receipt) {
   json["door"] = to_string(receipt.door);
   json["space"] = to_string(memory.space);
   json["device"] =
-      memory.space == SpaceKind::host ? ordered_json(nullptr) : ordered_json(memory.device);
+      memory.space == SpaceKind::cuda ? ordered_json(memory.device) : ordered_json(nullptr);
+  if (receipt.peer) json["peer_device"] = receipt.peer->device;
   json["path"] = receipt.file ? ordered_json(receipt.file->path) : ordered_json(nullptr);
   json["offset"] = receipt.file_offset;
   json["wanted_bytes"] = receipt.wanted_bytes;

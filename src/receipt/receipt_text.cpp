@@ -40,6 +40,9 @@ std::string quoted(std::string_view path) {
 
 std::string place(const Receipt& receipt) {
   if (receipt.memory.space == SpaceKind::host) return "host memory";
+  if (receipt.memory.space == SpaceKind::peer) {
+    return "memory of PCI device " + (receipt.peer ? receipt.peer->device : std::string("unknown"));
+  }
   const bool simulated = receipt.machine && receipt.machine->cuda_simulated;
   return fmt::format("cuda:{}{}", receipt.memory.device, simulated ? " (simulated)" : "");
 }
@@ -83,6 +86,8 @@ const char* witness_text(Witness witness) {
       return "by the vendor's library";
     case Witness::kernel:
       return "the kernel accepted it, which proves no device";
+    case Witness::trial:
+      return "I/O counters of the threads, and a poisoned block that arrived";
     case Witness::none:
       break;
   }
@@ -133,7 +138,7 @@ std::string pinned_text(const Receipt& receipt, Route route) {
 
 std::string reason_text(const Receipt& receipt, Reason reason, Route route) {
   return plan::sentence(reason, route, receipt.file.get(), receipt.machine.get(),
-                        receipt.settings.get());
+                        receipt.settings.get(), receipt.peer.get());
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view between) {

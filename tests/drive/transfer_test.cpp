@@ -119,6 +119,42 @@ TEST_F(TransferTest, CutsAtAbsoluteOffsetsAndCountsEverything) {
   EXPECT_TRUE(receipt.disk_measured);
 }
 
+TEST_F(TransferTest, E12_PeerMemoryIsGivenUpOnce) {
+  TransferSpec spec;
+  spec.files = {{{3, 4}, "a.bin"}};
+  spec.legs = {leg_of({0, 4 * piece}, {run_of(Route::p2pdma, {0, 4 * piece}, true)})};
+  Routes routes;  // those of peer memory: it has no ring
+  routes.direct[index(Route::p2pdma)] = &transport;
+  routes.buffered[index(Route::buffered)] = &transport;
+  transport.room = 2;
+  Transfer transfer(std::move(spec), routes, 5);
+  transfer.step(1);
+  transport.answer(transfer, -EREMOTEIO);
+  transport.answer(transfer, piece);
+  transport.room = 100;
+  transfer.step(2);
+  ASSERT_EQ(transport.taken.size(), 3U);
+  for (const auto& segment : transport.taken) EXPECT_FALSE(segment.direct_io);
+  for (int i = 0; i < 3; ++i) transport.answer(transfer, piece);
+  EXPECT_TRUE(transfer.drained());
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.routes[index(Route::p2pdma)].bytes, piece);
+  EXPECT_EQ(receipt.routes[index(Route::buffered)].bytes, 3 * piece);
+  EXPECT_EQ(receipt.fallbacks, 1U);
+  EXPECT_EQ(receipt.fallback_code, EREMOTEIO);
+  EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::fell_back);
+}
+
+TEST_F(TransferTest, UnderDirectARefusalByThePeerIsTheError) {
+  auto transfer =
+      make({leg_of({0, piece}, {run_of(Route::p2pdma, {0, piece}, true)})}, Direction::read, false);
+  transfer.step(1);
+  transport.answer(transfer, -EREMOTEIO);
+  ASSERT_TRUE(transfer.drained());
+  EXPECT_EQ(transfer.error()->kind, ErrorKind::route_refused);
+  EXPECT_EQ(transfer.error()->code, EREMOTEIO);
+}
+
 TEST_F(TransferTest, A2_ShortAndInterruptedSegmentsGoOn) {
   auto transfer = make({leg_of({0, 100}, {run_of(Route::buffered, {0, 100})})});
   transfer.step(1);

@@ -37,5 +37,17 @@ TEST(Verdict, E12_OnlyListedErrorsFallBack) {
   }
 }
 
+TEST(Verdict, E12_PeerMemoryFallsBackOnWhatItsWaysAnswer) {
+  const auto verdict = [](int code, bool direct_io) {
+    return judge(Direction::read, -code, 100, direct_io, 0, Route::p2pdma);
+  };
+  for (const int code : {EREMOTEIO, EINVAL, EFAULT, EOPNOTSUPP}) {
+    EXPECT_EQ(verdict(code, true), Verdict::fall_back) << code;
+    EXPECT_EQ(verdict(code, false), Verdict::fail) << code;
+  }
+  for (const int code : {EIO, EBADF, ENOSPC}) EXPECT_EQ(verdict(code, true), Verdict::fail) << code;
+  EXPECT_EQ(read_verdict(-EREMOTEIO, true), Verdict::fail);  // host memory
+}
+
 }  // namespace
 }  // namespace straightway::drive

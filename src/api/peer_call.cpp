@@ -1,0 +1,96 @@
+#include "api/peer_call.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/planner.hpp"
+
+namespace straightway {
+namespace {
+
+// Holes and blocks that were never written come as zeros from the CPU, under O_DIRECT too. The
+// descriptor's position is nobody else's.
+bool has_holes(int direct_fd, const Run& run) {
+  const auto hole = ::lseek(direct_fd, static_cast<off_t>(run.file.offset), SEEK_HOLE);
+  return hole >= 0 && static_cast<std::uint64_t>(hole) < run.file.offset + run.file.size_bytes;
+}
+
+}  // namespace
+
+Result<void> find_peer(CallRange& range) {
+  auto found = range.file->engine->peer_mappings().find(
+      reinterpret_cast<std::uint64_t>(range.memory.address), range.size_bytes);
+  if (!found) {
+    auto error = found.error();
+    error.path = range.file->facts->path;
+    return error;
+  }
+  range.peer = std::move(*found);
+  return {};
+}
+
+bool may_be_peer(const CallRange& range) {
+  const auto address = reinterpret_cast<std::uint64_t>(range.memory.address);
+  const auto found = range.file->engine->peer_mappings().find(address, range.size_bytes);
+  return !found || *found;
+}
+
+MemoryRange peer_range(const CallRange& range) {
+  return {SpaceKind::peer, -1, reinterpret_cast<std::uint64_t>(range.memory.address),
+          range.size_bytes};
+}
+
+std::shared_ptr<const PeerFacts> peer_facts(const CallRange& range) {
+  auto& file = *range.file;
+  return file.engine->peer_ways().facts(file.ref(false).fd, file.facts->filesystem,
+                                        range.peer->device());
+}
+
+Plan try_peer(Plan plan, const CallRange& range) {
+  const auto* run = peer_run(plan);
+  if (run == nullptr) return plan;
+  const auto ref = range.file->ref(true);
+  if (ref.direct_fd < 0) return plan;  // secure_direct says why
+  auto& engine = *range.file->engine;
+  const bool holes = plan.request.direction == Direction::read && has_holes(ref.direct_fd, *run);
+  auto learned = plan.peer;
+  if (holes) {
+    auto here = *plan.peer;
+    here.holes = true;
+    learned = std::make_shared<const PeerFacts>(std::move(here));
+  } else if (run->reason == Reason::peer_untried) {
+    learned = engine.peer_ways().attempt(plan, ref, engine.syscalls());
+  }
+  if (learned == plan.peer) return plan;
+  return plan::make_plan(plan.request, {plan.file, plan.machine, learned}, plan.settings);
+}
+
+void learn_of_peers(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
+                    const Receipt& receipt, const std::optional<Error>& error) {
+  const bool fell_back = receipt.refused[index(Route::p2pdma)] == Reason::fell_back;
+  const bool refused = error && error->kind == ErrorKind::route_refused;
+  if (!fell_back && !refused) return;
+  const auto code = fell_back ? receipt.fallback_code : error->code;
+  for (std::size_t i = 0; i < ranges.size() && code != 0; ++i) {
+    if (!ranges[i].peer || peer_run(plans[i]) == nullptr) continue;
+    ranges[i].file->engine->peer_ways().learn_refusal(
+        ranges[i].file->ref(false).fd, ranges[i].peer->device(), receipt.direction, code);
+  }
+}
+
+void judge_peers(const std::vector<Plan>& plans, Receipt& receipt) {
+  auto& share = receipt.routes[index(Route::p2pdma)];
+  const bool tried = std::all_of(plans.begin(), plans.end(), [](const Plan& plan) {
+    const auto* run = peer_run(plan);
+    return run == nullptr || run->reason == Reason::peer_direct;
+  });
+  if (share.bytes == 0 || !receipt.peer || !tried || receipt.direction == Direction::write ||
+      !receipt.disk_measured || receipt.disk_bytes < share.bytes) {
+    return;
+  }
+  share.evidence = {EvidenceKind::observed, Witness::trial, Scope::request};
+}
+
+}  // namespace straightway
