@@ -16,8 +16,11 @@ Result<std::uint64_t> default_size(const File& file, std::uint64_t offset) {
   return *size > offset ? *size - offset : 0;
 }
 
+constexpr std::string_view peer_prefix = "peer:";  // and the address of a PCI device
+
 Result<Plan> explain(const ExplainOptions& options) {
-  const auto to = parse_destination(options.to);
+  const bool to_peer = options.to.starts_with(peer_prefix);
+  const auto to = to_peer ? Destination{} : parse_destination(options.to);
   if (!to) return to.error();
   OpenOptions open;
   const auto door = parse_door(options.door);
@@ -35,8 +38,11 @@ Result<Plan> explain(const ExplainOptions& options) {
   const auto size = options.size.empty() ? default_size(*file, *offset)
                                          : plan::parse_size("--size", options.size);
   if (!size) return size.error();
-  auto made = file->explain(options.write ? Direction::write : Direction::read, to->space,
-                            to->device, *size, call);
+  const auto direction = options.write ? Direction::write : Direction::read;
+  if (to_peer) {
+    return file->explain_peer(direction, options.to.substr(peer_prefix.size()), *size, call);
+  }
+  auto made = file->explain(direction, to->space, to->device, *size, call);
   if (!made || !options.registered) return made;
   // Registered memory is a fact of the cuFile door alone; the same plan, with that fact.
   Request request = made->request;

@@ -86,7 +86,9 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
       "  straightway explain weights.bin --policy direct && echo 'would be direct'\n"
       "  straightway explain weights.bin --to cuda:0 --door kvikio --json\n");
   command.add_option("FILE", options.file, "The file")->required()->type_name("");
-  command.add_option("--to", options.to, "The memory: host, or a GPU as cuda:0")
+  command
+      .add_option("--to", options.to,
+                  "The memory: host, a GPU as cuda:0, or a PCI device's as peer:0000:03:00.0")
       ->type_name("MEMORY")
       ->capture_default_str();
   command.add_option("--offset", options.offset, "Where in the file it begins")

@@ -41,6 +41,15 @@ class ExplainTest(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("nvfs", done.stdout)
 
+    def test_e5_peer_memory_is_named_and_what_it_lacks(self) -> None:
+        file = self.make_file("file", MIB)
+        words = ["explain", file, "--to", "peer:ffff:1f:1f.7", "--policy", "direct"]
+        plan = self.run_json(*words, code=1)
+        self.assertEqual(plan["request"]["memory"]["space"], "peer")
+        self.assertEqual(plan["facts"]["peer"]["device"], "ffff:1f:1f.7")
+        self.assertFalse(plan["facts"]["peer"]["published"])
+        self.assertIsNotNone(plan["failure"])
+
     def test_b11_a_missing_file_is_named(self) -> None:
         absent = self.folder / "absent"
         self.assert_error(run("explain", absent), 1, "absent", "ENOENT")
