@@ -99,7 +99,7 @@ class PeerTest : public testing::Test {
     file = File::open(path, "r+", {}, context).value();
     if (file.facts()->direct_offset_align_bytes == 0) GTEST_SKIP() << "no O_DIRECT in TMPDIR";
   }
-  Result<Receipt> read(std::size_t size, CallOptions options = {}) {
+  Result<Receipt> read(std::size_t size, const CallOptions& options = {}) {
     return file.read_into({memory, size}, options);
   }
   static std::uint64_t direct_bytes(const Receipt& receipt) {
