@@ -83,6 +83,7 @@ TESTED_BY: dict[str, str] = {
     "src/os/descriptor.cpp": "tests/api/open_file_test.cpp",
     "src/os/disk_account.cpp": "tests/transport/posix_test.cpp",
     "src/os/memory_access.cpp": "tests/transport/uring_test.cpp",
+    "src/os/shown_memory.cpp": "tests/receipt/ledger_reader_test.cpp",
     "src/plan/cufile_layer.cpp": "tests/plan/layers_test.cpp",
     "src/plan/direct_paths.cpp": "tests/plan/auto_policy_test.cpp",
     "src/plan/front_layer.cpp": "tests/plan/layers_test.cpp",
