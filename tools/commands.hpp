@@ -66,6 +66,8 @@ int run_bench(const BenchOptions& options, Terminal& terminal);
 struct StatsOptions {
   std::int64_t pid = 0;  // 0: all processes
   std::string watch;     // seconds; empty: once
+  std::string format;    // "gds_stats": as that tool prints what our libcufile.so.0 counted
+  std::string level;     // of that format, 1 to 3; empty: as much as is counted
   bool json = false;
 };
 int run_stats(const StatsOptions& options, Terminal& terminal);

@@ -57,8 +57,8 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
   return command;
 }
 
-void add_json(CLI::App& command, bool& json) {
-  command.add_flag("--json", json, "Print JSON in place of text");
+CLI::Option* add_json(CLI::App& command, bool& json) {
+  return command.add_flag("--json", json, "Print JSON in place of text");
 }
 
 void add_demo(CLI::App& app, DemoOptions& options) {
@@ -146,13 +146,22 @@ void add_stats(CLI::App& app, StatsOptions& options) {
       app, "stats", "Show what running processes have moved, by route, size and latency",
       "  straightway stats                   # the processes that keep statistics\n"
       "  straightway stats 4711 --watch=2    # one of them, every two seconds\n"
-      "  straightway stats 4711 --json\n");
-  command.add_option("PID", options.pid, "The process; without it, all of yours")
-      ->type_name("")
-      ->check(is_pid);
+      "  straightway stats 4711 --json\n"
+      "  straightway stats 4711 --format gds_stats --level 3   # of a cuFile program\n");
+  CLI::Option* pid =
+      command.add_option("PID", options.pid, "The process; without it, all of yours")
+          ->type_name("")
+          ->check(is_pid);
   command.add_flag("--watch{1}", options.watch,
                    "Again and again, every SECONDS (--watch=2), until Ctrl-C");
-  add_json(command, options.json);
+  CLI::Option* format =
+      add_choice(command, "--format", options.format, "gds_stats",
+                 "What Straightway's libcufile.so.0 counts in PID, as the tool gds_stats prints it")
+          ->needs(pid);
+  add_choice(command, "-l,--level", options.level, "1|2|3",
+             "How much of that: totals, sizes too, GPUs too; default: all that is counted")
+      ->needs(format);
+  add_json(command, options.json)->excludes(format);
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {

@@ -1,4 +1,4 @@
-// straightway stats: the ledgers of running processes.
+// straightway stats: the ledgers of running processes, and what our libcufile.so.0 counts in them.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,8 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "cufile/gds_stats.hpp"
+#include "cufile/published_reader.hpp"
 #include "interrupt.hpp"
 #include "json.hpp"
 #include "plan/units.hpp"
@@ -75,8 +77,39 @@ int show_one(const StatsOptions& options, Terminal& terminal) {
   return 0;
 }
 
+Error counts_too_little(std::int64_t pid, std::uint64_t counted, const std::string& wanted) {
+  Error error = usage_error(
+      fmt::format("show level {} of the cuFile statistics of process {}", wanted, pid),
+      counted == 0 ? "it counts nothing" : fmt::format("it counts at level {}", counted),
+      "start it with CUFILE_STATS_LEVEL=3, or with profile.cufile_stats in its cufile.json");
+  error.kind = ErrorKind::unsupported;
+  return error;
+}
+
+int show_gds_stats(const StatsOptions& options, Terminal& terminal) {
+  const auto counters = cufile::read_published(options.pid);
+  if (!counters) return terminal.fail(counters.error(), options.json);
+  const auto counted = (*counters)->level;
+  const std::string level = options.level.empty() ? std::to_string(counted) : options.level;
+  if (counted == 0 || level > std::to_string(counted)) {
+    const std::string wanted = options.level.empty() ? "1" : level;
+    return terminal.fail(counts_too_little(options.pid, counted, wanted), options.json);
+  }
+  terminal.print(cufile::gds_stats_text(**counters, level.front() - '0'));
+  return 0;
+}
+
+bool as_gds_stats(const StatsOptions& options) { return options.format == "gds_stats"; }
+
 int look_once(const StatsOptions& options, Terminal& terminal) {
+  if (as_gds_stats(options)) return show_gds_stats(options, terminal);
   return options.pid == 0 ? list_all(options, terminal) : show_one(options, terminal);
+}
+
+bool is_gone(const StatsOptions& options) {
+  if (options.pid == 0) return false;
+  return as_gds_stats(options) ? !cufile::read_published(options.pid)
+                               : !receipt::read_ledger(options.pid);
 }
 
 Result<double> parse_seconds(const std::string& text) {
@@ -106,7 +139,7 @@ int run_stats(const StatsOptions& options, Terminal& terminal) {
   notice_interrupts();
   bool first = true;
   while (interrupted() == 0 && !terminal.broken()) {
-    if (!first && options.pid != 0 && !receipt::read_ledger(options.pid)) {
+    if (!first && is_gone(options)) {
       terminal.warn(fmt::format("process {} has ended", options.pid));
       return 0;
     }

@@ -132,7 +132,8 @@ abi::Code register_buffer(Session& session, const void* base, std::size_t size_b
     constexpr std::uint64_t most_kb = std::uint64_t{1} << 53;
     const std::uint64_t limit_kb = std::min(session.pinned_limit_kb.load(), most_kb);
     const abi::Code code = session.buffers.add(*memory, limit_kb << 10);
-    if (code == abi::success) {
+    if (code == abi::success && session.statistics.counting()) {
+      if (memory->device >= 0) session.show_gpus();
       session.statistics.count_buffer(memory->device, size_bytes, true);
     }
     return code;

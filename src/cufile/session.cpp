@@ -4,6 +4,7 @@
 
 #include "cufile/batch.hpp"
 #include "cufile/environment.hpp"
+#include "cufile/registration.hpp"
 #include "os/system_text.hpp"
 #include "plan/settings.hpp"
 
@@ -52,6 +53,14 @@ void Session::finish() { batches->finish_all(); }
 Session::~Session() = default;
 
 void Session::set_max_direct_io_kb(std::uint64_t size_kb) { max_direct_io_kb_.store(size_kb); }
+
+void Session::show_gpus() {
+  if (gpus_shown_.load(std::memory_order_relaxed) || gpus_shown_.exchange(true)) return;
+  const auto machine = context->machine(true);
+  if (machine && (*machine)->cuda_devices > 0) {
+    statistics.show_gpus(static_cast<std::uint64_t>((*machine)->cuda_devices), device_uuid);
+  }
+}
 
 CufileSettings Session::layer() const {
   CufileSettings settings = config.layer();

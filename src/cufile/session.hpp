@@ -25,6 +25,8 @@ struct Session {
   Session& operator=(const Session&) = delete;
 
   void set_max_direct_io_kb(std::uint64_t size_kb);
+  // Once a GPU is in use: names all of them beside their counters.
+  void show_gpus();
   CufileSettings layer() const;  // for files that are registered from now on
 
   const Configuration config;
@@ -40,6 +42,7 @@ struct Session {
 
  private:
   std::atomic<std::uint64_t> max_direct_io_kb_{0};  // 0: as configured
+  std::atomic<bool> gpus_shown_{false};
 };
 
 // Where the log goes: CUFILE_LOGFILE_PATH or what the API set, else logging.dir, else nowhere.

@@ -107,13 +107,21 @@ void count_gpu(abi::GpuDirection& gpu, const CountedCall& call) {
   grow(gpu.unaligned, call.unaligned_parts);
 }
 
+// Whether this word of the block is part of a GPU's name, which counts nothing.
+bool names_gpu(std::size_t word) {
+  constexpr std::size_t begin = offsetof(Published, gpus) / 8;
+  constexpr std::size_t end = begin + sizeof(Published::gpus) / 8;
+  return word >= begin && word < end && (word - begin) % (sizeof(abi::PerGpu) / 8) < 2;
+}
+
 // Sealed, so that a reader need not fear that it shrinks. -1 where the kernel will not.
 int make_shared() {
   os::Descriptor fd(
       ::memfd_create(std::string(published_name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ::ftruncate(fd.get(), sizeof(Published)) != 0) return -1;
   ::fchmod(fd.get(), 0400);
-  return fd.release();
+  // Above the standard ones, which a program that closed them may open again by number.
+  return fd.get() > STDERR_FILENO ? fd.release() : ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3);
 }
 
 void* map_counters(int& fd) {
@@ -170,11 +178,9 @@ abi::Code Statistics::start() {
 }
 
 void Statistics::reset() {
-  constexpr std::size_t from = offsetof(Published, level1);
-  constexpr std::size_t words = (sizeof(Published) - from) / 8;
-  auto* word = reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(counters_) + from);
-  for (std::size_t i = 0; i < words; ++i) {
-    std::atomic_ref(word[i]).store(0, std::memory_order_relaxed);
+  auto* word = reinterpret_cast<std::uint64_t*>(counters_);
+  for (std::size_t i = offsetof(Published, level1) / 8; i < sizeof(Published) / 8; ++i) {
+    if (!names_gpu(i)) std::atomic_ref(word[i]).store(0, std::memory_order_relaxed);
   }
 }
 
@@ -231,20 +237,37 @@ void Statistics::count_buffer(std::int32_t device, std::uint64_t size_bytes, boo
   shrink(gpu.registered_bytes, size_bytes);
 }
 
+void Statistics::show_gpus(std::uint64_t gpu_count, const Uuid& uuid) const {
+  const std::uint64_t count = std::min<std::uint64_t>(gpu_count, abi::gpu_limit);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto words =
+        std::bit_cast<std::array<std::uint64_t, 2>>(uuid(static_cast<std::int32_t>(i)));
+    auto* to = reinterpret_cast<std::uint64_t*>(counters_->gpus[i].uuid.data());
+    for (std::size_t k = 0; k < words.size(); ++k) {
+      std::atomic_ref(to[k]).store(words[k], std::memory_order_relaxed);
+    }
+  }
+  std::atomic_ref(counters_->gpu_count).store(count, std::memory_order_relaxed);
+}
+
 std::unique_ptr<Published> Statistics::snapshot(std::uint64_t gpu_count, const Uuid& uuid) const {
+  show_gpus(gpu_count, uuid);
   auto copy = std::make_unique<Published>();
   auto* to = reinterpret_cast<std::uint64_t*>(copy.get());
   auto* from = reinterpret_cast<std::uint64_t*>(counters_);
   for (std::size_t i = 0; i < sizeof(Published) / 8; ++i) to[i] = load(from[i]);
-  copy->gpu_count = std::min<std::uint64_t>(gpu_count, abi::gpu_limit);
-  for (std::uint64_t i = 0; i < copy->gpu_count; ++i) {
-    copy->gpus[i].uuid = uuid(static_cast<std::int32_t>(i));
-    // Kept for readers in other processes, who cannot ask the driver for this one's devices.
-    std::memcpy(counters_->gpus[i].uuid.data(), copy->gpus[i].uuid.data(), 16);
-  }
-  std::atomic_ref(counters_->gpu_count).store(copy->gpu_count, std::memory_order_relaxed);
   fill_rates(*copy, this_second());
   return copy;
+}
+
+void fill_averages(abi::Level1& sums) {
+  sums.read_latency_avg_us = mean(sums.read_latency_sum_us, sums.read);
+  sums.write_latency_avg_us = mean(sums.write_latency_sum_us, sums.write);
+  sums.readv_latency_avg_us = mean(sums.readv_latency_sum_us, sums.readv);
+  sums.writev_latency_avg_us = mean(sums.writev_latency_sum_us, sums.writev);
+  sums.batch_submit_latency_avg_us = mean(sums.batch_submit_latency_sum_us, sums.batch_submit);
+  sums.batch_complete_latency_avg_us =
+      mean(sums.batch_complete_latency_sum_us, sums.batch_complete);
 }
 
 void fill_rates(Published& counters, std::uint64_t now_second) {
@@ -262,13 +285,7 @@ void fill_rates(Published& counters, std::uint64_t now_second) {
   sums.writev_ops_per_s = flow(Flow::writev).operations;
   sums.batch_read_bytes_per_s = flow(Flow::batch_read).bytes;
   sums.batch_write_bytes_per_s = flow(Flow::batch_write).bytes;
-  sums.read_latency_avg_us = mean(sums.read_latency_sum_us, sums.read);
-  sums.write_latency_avg_us = mean(sums.write_latency_sum_us, sums.write);
-  sums.readv_latency_avg_us = mean(sums.readv_latency_sum_us, sums.readv);
-  sums.writev_latency_avg_us = mean(sums.writev_latency_sum_us, sums.writev);
-  sums.batch_submit_latency_avg_us = mean(sums.batch_submit_latency_sum_us, sums.batch_submit);
-  sums.batch_complete_latency_avg_us =
-      mean(sums.batch_complete_latency_sum_us, sums.batch_complete);
+  fill_averages(sums);
   for (std::size_t i = 0; i < abi::gpu_limit; ++i) {
     const Rate read = rate_of(counters.gpu_flows[i][0], now_second);
     const Rate write = rate_of(counters.gpu_flows[i][1], now_second);

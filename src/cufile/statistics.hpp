@@ -46,8 +46,10 @@ class Statistics {
   void set(std::uint64_t abi::Level1::* value, std::uint64_t to);
   void count_buffer(std::int32_t device, std::uint64_t size_bytes, bool registered);
 
-  // Whole numbers, as they stand now. gpu_uuid is asked for each of gpu_count devices.
+  // Names the devices to readers in other processes, who cannot ask this one's driver.
   using Uuid = std::function<std::array<char, 16>(std::int32_t device)>;
+  void show_gpus(std::uint64_t gpu_count, const Uuid& uuid) const;
+  // Whole numbers, as they stand now. uuid is asked for each of gpu_count devices.
   std::unique_ptr<Published> snapshot(std::uint64_t gpu_count, const Uuid& uuid) const;
 
  private:
@@ -60,6 +62,7 @@ class Statistics {
 
 // Makes averages and rates of the sums in it. now_second: CLOCK_MONOTONIC.
 void fill_rates(Published& counters, std::uint64_t now_second);
+void fill_averages(abi::Level1& sums);
 // The second of CLOCK_MONOTONIC.
 std::uint64_t this_second();
 

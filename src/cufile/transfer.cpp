@@ -235,6 +235,7 @@ CountedCall counted(const Session& session, const Transfer& transfer, const Chec
 
 void count(Session& session, const CountedCall& call) {
   if (!session.statistics.counting() || session.context->engine()->is_forked_child()) return;
+  if (call.device >= 0) session.show_gpus();
   session.statistics.count(call);
 }
 
