@@ -182,7 +182,7 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
     if (auto found = find_peer(range); !found) return found.error();
     auto plan = plan_call(direction, range, settings, nullptr, spare_bytes);
     if (spare_bytes != UINT64_MAX) spare_bytes -= std::min(spare_bytes, range.size_bytes);
-    if (plan) plan = try_peer(std::move(*plan), range);
+    if (plan) try_peer(*plan, range);
     if (!plan) return plan.error();
     if (plan->failure != Reason::none) return refusal(*plan);
     if (auto secured = secure_direct(*plan, *range.file); !secured) return secured.error();

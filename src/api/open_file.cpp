@@ -226,6 +226,17 @@ void OpenFile::close_descriptors() {
 
 Result<std::uint64_t> OpenFile::size() const { return os::file_size(fd_.get(), facts->path); }
 
+os::FileStorage OpenFile::storage() {
+  if (!storage_known_.load(std::memory_order_acquire)) {
+    const auto found = os::file_storage(fd_.get());
+    storage_device_.store(found.device, std::memory_order_relaxed);
+    storage_mount_.store(found.mount, std::memory_order_relaxed);
+    storage_known_.store(true, std::memory_order_release);
+  }
+  return {storage_device_.load(std::memory_order_relaxed),
+          storage_mount_.load(std::memory_order_relaxed)};
+}
+
 transport::FileRef OpenFile::ref(bool with_direct) {
   if (!with_direct) return {fd_.get(), -1};
   const int code = direct_code_.load();

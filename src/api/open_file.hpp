@@ -9,6 +9,7 @@
 
 #include "api/engine.hpp"
 #include "os/descriptor.hpp"
+#include "os/peer_facts.hpp"
 #include "straightway/file.hpp"
 #include "transport/transport.hpp"
 
@@ -38,6 +39,8 @@ struct OpenFile {
   // in the file is remembered; a lack of descriptors or memory may pass.
   transport::FileRef ref(bool with_direct);
   int direct_code() const { return direct_code_.load(); }
+  // What it lies on; looked up once.
+  os::FileStorage storage();
   // May bytes move this way? The error says how to open the file instead.
   Result<void> allows(Direction direction) const;
 
@@ -69,6 +72,9 @@ struct OpenFile {
   std::atomic<bool> descriptors_closed_{false};
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> last_closes_{false};
+  std::atomic<bool> storage_known_{false};  // the two that follow; threads store the same
+  std::atomic<std::uint64_t> storage_device_{0};
+  std::atomic<std::uint64_t> storage_mount_{0};
   std::uint32_t generation_ = 0;
 };
 

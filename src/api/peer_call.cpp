@@ -44,27 +44,28 @@ MemoryRange peer_range(const CallRange& range) {
 
 std::shared_ptr<const PeerFacts> peer_facts(const CallRange& range) {
   auto& file = *range.file;
-  return file.engine->peer_ways().facts(file.ref(false).fd, file.facts->filesystem,
+  return file.engine->peer_ways().facts(file.storage(), file.facts->filesystem,
                                         range.peer->device());
 }
 
-Plan try_peer(Plan plan, const CallRange& range) {
+void try_peer(Plan& plan, const CallRange& range) {
   const auto* run = peer_run(plan);
-  if (run == nullptr) return plan;
+  if (run == nullptr) return;
   const auto ref = range.file->ref(true);
-  if (ref.direct_fd < 0) return plan;  // secure_direct says why
+  if (ref.direct_fd < 0) return;  // secure_direct says why
   auto& engine = *range.file->engine;
-  const bool holes = plan.request.direction == Direction::read && has_holes(ref.direct_fd, *run);
+  const bool may_have = plan.request.direction == Direction::read && !plan.file->is_block_device;
+  const bool holes = may_have && has_holes(ref.direct_fd, *run);
   auto learned = plan.peer;
   if (holes) {
     auto here = *plan.peer;
     here.holes = true;
     learned = std::make_shared<const PeerFacts>(std::move(here));
   } else if (run->reason == Reason::peer_untried) {
-    learned = engine.peer_ways().attempt(plan, ref, engine.syscalls());
+    learned = engine.peer_ways().attempt(plan, range.file->storage(), ref, engine.syscalls());
   }
-  if (learned == plan.peer) return plan;
-  return plan::make_plan(plan.request, {plan.file, plan.machine, learned}, plan.settings);
+  if (learned == plan.peer) return;
+  plan = plan::make_plan(plan.request, {plan.file, plan.machine, learned}, plan.settings);
 }
 
 void learn_of_peers(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
@@ -76,7 +77,7 @@ void learn_of_peers(const std::vector<CallRange>& ranges, const std::vector<Plan
   for (std::size_t i = 0; i < ranges.size() && code != 0; ++i) {
     if (!ranges[i].peer || peer_run(plans[i]) == nullptr) continue;
     ranges[i].file->engine->peer_ways().learn_refusal(
-        ranges[i].file->ref(false).fd, ranges[i].peer->device(), receipt.direction, code);
+        ranges[i].file->storage(), ranges[i].peer->device(), receipt.direction, code);
   }
 }
 

@@ -43,9 +43,9 @@ PeerWays::Way* PeerWays::find(const os::FileStorage& storage, const std::string&
   return found == ways_.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<const PeerFacts> PeerWays::facts(int fd, const std::string& filesystem,
+std::shared_ptr<const PeerFacts> PeerWays::facts(const os::FileStorage& storage,
+                                                 const std::string& filesystem,
                                                  const std::string& pci_device) {
-  const auto storage = os::file_storage(fd);
   {
     const std::lock_guard lock(mutex_);
     if (const auto* way = find(storage, pci_device)) return way->facts;
@@ -58,11 +58,11 @@ std::shared_ptr<const PeerFacts> PeerWays::facts(int fd, const std::string& file
   return read;
 }
 
-std::shared_ptr<const PeerFacts> PeerWays::attempt(const Plan& plan, const transport::FileRef& file,
+std::shared_ptr<const PeerFacts> PeerWays::attempt(const Plan& plan, const os::FileStorage& storage,
+                                                   const transport::FileRef& file,
                                                    const os::Syscalls& syscalls) {
   const auto* run = peer_run(plan);
   const auto direction = plan.request.direction;
-  const auto storage = os::file_storage(file.fd);
   const std::lock_guard one_at_a_time(trial_mutex_);
   auto known = *plan.peer;
   {
@@ -83,11 +83,10 @@ std::shared_ptr<const PeerFacts> PeerWays::attempt(const Plan& plan, const trans
   return learned;
 }
 
-void PeerWays::learn_refusal(int fd, const std::string& pci_device, Direction direction,
-                             std::int32_t code) {
+void PeerWays::learn_refusal(const os::FileStorage& storage, const std::string& pci_device,
+                             Direction direction, std::int32_t code) {
   // A bad address says nothing of the way.
   if (code == EFAULT) return;
-  const auto storage = os::file_storage(fd);
   const std::lock_guard lock(mutex_);
   auto* way = find(storage, pci_device);
   if (way == nullptr) return;

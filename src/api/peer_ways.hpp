@@ -25,15 +25,18 @@ class PeerWays {
   explicit PeerWays(std::string root) : root_(std::move(root)) {}
 
   // Looked up once per storage and memory device; never tries anything.
-  std::shared_ptr<const PeerFacts> facts(int fd, const std::string& filesystem,
+  std::shared_ptr<const PeerFacts> facts(const os::FileStorage& storage,
+                                         const std::string& filesystem,
                                          const std::string& pci_device);
   // Tries the way with the first block of the plan's p2pdma run, unless it was tried before. The
   // facts afterwards; trials that said nothing for good are in them, and not remembered. Memory and
   // file are as before, but for blocks that the request writes anyway.
-  std::shared_ptr<const PeerFacts> attempt(const Plan& plan, const transport::FileRef& file,
+  std::shared_ptr<const PeerFacts> attempt(const Plan& plan, const os::FileStorage& storage,
+                                           const transport::FileRef& file,
                                            const os::Syscalls& syscalls);
   // A transfer met a refusal after all.
-  void learn_refusal(int fd, const std::string& pci_device, Direction direction, std::int32_t code);
+  void learn_refusal(const os::FileStorage& storage, const std::string& pci_device,
+                     Direction direction, std::int32_t code);
 
  private:
   struct Way {

@@ -1,7 +1,6 @@
 #include "plan/direct_paths.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "plan/runs.hpp"
 
@@ -20,6 +19,9 @@ Reason device_stack_refusal(const FileFacts& file) {
   if (file.direct_offset_align_bytes == 0) return Reason::no_direct_io;
   return Reason::none;
 }
+
+// std::has_single_bit counts all bits, by a call into the compiler's library on plain x86-64.
+bool is_power_of_two(std::uint32_t number) { return number != 0 && (number & (number - 1)) == 0; }
 
 bool built(Route route, const MachineFacts& machine) {
   return (machine.routes_built >> index(route) & 1U) != 0;
@@ -59,8 +61,8 @@ std::uint32_t direct_block_bytes(const FileFacts& file, const MachineFacts& mach
   const std::uint32_t memory_align = std::max(1U, file.direct_memory_align_bytes);
   const std::uint32_t page_bytes = machine.page_bytes == 0 ? 4096 : machine.page_bytes;
   const std::uint32_t widest = std::max({page_bytes, offset_align, memory_align});
-  const bool powers_of_two = std::has_single_bit(offset_align) &&
-                             std::has_single_bit(memory_align) && std::has_single_bit(page_bytes);
+  const bool powers_of_two =
+      is_power_of_two(offset_align) && is_power_of_two(memory_align) && is_power_of_two(page_bytes);
   return powers_of_two && widest <= direct_segment_bytes ? widest : 0;
 }
 
