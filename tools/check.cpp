@@ -12,8 +12,10 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "cufile_configuration.hpp"
 #include "direct_ways.hpp"
 #include "findings.hpp"
+#include "gdscheck.hpp"
 #include "os/facts.hpp"
 #include "os/machine_facts.hpp"
 #include "plan/planner.hpp"
@@ -212,18 +214,20 @@ Result<void> add_file(const std::string& path, std::vector<Section>& sections, L
 }
 
 struct Report {
+  Looked looked;
   std::vector<Section> sections;
   bool direct = false;  // nothing is known to stand in the way of one direct way
   bool staged = false;
 };
 
-void add_direct_ways(const Looked& looked, Report& report) {
+void add_direct_ways(Report& report) {
   for (const Route route : {Route::nvfs, Route::p2pdma}) {
-    Section way = direct_way(route, looked);
+    Section way = direct_way(route, report.looked);
     report.direct |= std::ranges::none_of(
         way.findings, [](const Finding& finding) { return finding.verdict == Verdict::lacking; });
     report.sections.push_back(std::move(way));
   }
+  report.sections.push_back(configuration_section(report.looked.tree));
 }
 
 Result<Report> look(const CheckOptions& options) {
@@ -231,26 +235,25 @@ Result<Report> look(const CheckOptions& options) {
   if (!context) return context.error();
   const auto machine = (*context)->machine(true);
   if (!machine) return machine.error();
-  Report report;
-  report.sections = {machine_section(**machine)};
+  Report report{{MachineTree(""), **machine, {}, {}, {}}, {machine_section(**machine)}};
+  Looked& looked = report.looked;
   report.staged = (*machine)->cuda_devices > 0;
-  Looked looked{MachineTree(""), **machine, {}, {}, {}};
   looked.gpus = looked.tree.gpus("0x10de");
   if (!options.file.empty()) {
     if (auto added = add_file(options.file, report.sections, looked); !added) return added.error();
   }
-  add_direct_ways(looked, report);
+  add_direct_ways(report);
   return report;
 }
 
 // Of another machine only what files show.
 Result<Report> look_at_copy(const CheckOptions& options) {
-  Looked looked{MachineTree(options.tree), os::read_machine_facts(options.tree), {}, {}, {}};
+  Report report{{MachineTree(options.tree), os::read_machine_facts(options.tree), {}, {}, {}}, {}};
+  Looked& looked = report.looked;
   looked.gpus = looked.tree.gpus("0x10de");
   if (!options.file.empty()) looked.place = looked.tree.place_of(options.file);
-  Report report;
   report.staged = looked.tree.has("/proc/driver/nvidia/version");
-  add_direct_ways(looked, report);
+  add_direct_ways(report);
   return report;
 }
 
@@ -264,6 +267,10 @@ int exit_code(const CheckOptions& options, const Report& report) {
 int run_check(const CheckOptions& options, Terminal& terminal) {
   const auto report = options.tree.empty() ? look(options) : look_at_copy(options);
   if (!report) return terminal.fail(report.error(), options.json);
+  if (!options.format.empty()) {
+    terminal.print(gdscheck_text(report->looked));
+    return exit_code(options, *report);
+  }
   if (options.json) {
     Json json = Json::array();
     for (const Section& section : report->sections) json.push_back(to_json(section));

@@ -47,6 +47,7 @@ struct CheckOptions {
   std::string file;     // empty: the machine alone
   std::string tree;     // a copy of another machine's /proc, /sys, /dev, /boot and /etc
   std::string require;  // "direct" or "staged": exit code 1 where that cannot be
+  std::string format;   // "gdscheck": the machine as that tool reports it
   bool json = false;
 };
 int run_check(const CheckOptions& options, Terminal& terminal);

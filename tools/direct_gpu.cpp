@@ -73,19 +73,6 @@ Finding driver_finding(Route route, const Looked& looked) {
   return {Verdict::pass, "driver", fact, driver_source};
 }
 
-// BAR1 is resource 1: "0x start 0x end 0x flags".
-std::optional<std::uint64_t> bar1_bytes(const MachineTree& tree, const PciDevice& gpu) {
-  const auto text = tree.text(folder_of(gpu) + "/resource");
-  if (!text) return std::nullopt;
-  std::string_view rest = *text;
-  os::take_field(rest, '\n');
-  const std::string line(os::take_field(rest, '\n'));
-  char* after = nullptr;
-  const auto start = std::strtoull(line.c_str(), &after, 16);
-  const auto end = std::strtoull(after, nullptr, 16);
-  return end > start ? end - start + 1 : 0;
-}
-
 Finding bar_finding(const MachineTree& tree, const PciDevice& gpu) {
   const std::string source = folder_of(gpu) + "/resource";
   const auto bytes = bar1_bytes(tree, gpu);
@@ -201,6 +188,19 @@ Finding link_finding(const MachineTree& tree, const PciDevice& device, const cha
 }
 
 }  // namespace
+
+// BAR1 is resource 1: "0x start 0x end 0x flags".
+std::optional<std::uint64_t> bar1_bytes(const MachineTree& tree, const PciDevice& gpu) {
+  const auto text = tree.text(folder_of(gpu) + "/resource");
+  if (!text) return std::nullopt;
+  std::string_view rest = *text;
+  os::take_field(rest, '\n');
+  const std::string line(os::take_field(rest, '\n'));
+  char* after = nullptr;
+  const auto start = std::strtoull(line.c_str(), &after, 16);
+  const auto end = std::strtoull(after, nullptr, 16);
+  return end > start ? end - start + 1 : 0;
+}
 
 void add_gpu_findings(Route route, const Looked& looked, std::vector<Finding>& add) {
   add.push_back(gpu_finding(looked));

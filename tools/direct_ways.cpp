@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cufile/configuration.hpp"
-#include "cufile/environment.hpp"
+#include "cufile_configuration.hpp"
 #include "os/machine_facts.hpp"
 
 namespace straightway::tools {
@@ -110,16 +109,10 @@ Finding library_finding(const MachineTree& tree) {
           path.substr(tree.root().size())};
 }
 
-// As our own libcufile.so.0 reads it: where the library looks, and what is in force then.
 Finding configuration_finding(Route route, const MachineTree& tree) {
-  const auto environment = [&](const char* name) {
-    return tree.is_here() ? cufile::read_variable(name) : std::nullopt;
-  };
-  const auto read = cufile::load_configuration(environment, {}, tree.root());
+  const auto read = read_cufile_configuration(tree);
   const std::string found = read ? read->file() : read.error().path;
-  const std::string source =
-      found.empty() ? "/etc/cufile.json"
-                    : found.substr(found.starts_with(tree.root()) ? tree.root().size() : 0);
+  const std::string source = found.empty() ? "/etc/cufile.json" : tree.shown(found);
   const std::string subject = "cufile.json";
   if (!read) return {Verdict::lacking, subject, read.error().why, source, "correct the file"};
   if (read->flag(cufile::Key::force_compat_mode)) {

@@ -24,6 +24,8 @@ struct Looked {
 // The prerequisites of nvfs or p2pdma.
 Section direct_way(Route route, const Looked& looked);
 
+std::optional<std::uint64_t> bar1_bytes(const MachineTree& tree, const PciDevice& gpu);
+
 // Parts of it, by what they look at.
 void add_gpu_findings(Route route, const Looked& looked, std::vector<Finding>& add);
 void add_path_findings(const Looked& looked, std::vector<Finding>& add);

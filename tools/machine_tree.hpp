@@ -46,6 +46,10 @@ class MachineTree {
   std::optional<std::string> text(const std::string& path) const;
   // Whether a line of a large file contains all of this; nullopt: it cannot be read.
   std::optional<bool> has_line(const std::string& path, const std::string& wanted) const;
+  // The path as that machine has it.
+  std::string shown(const std::string& path) const {
+    return path.starts_with(root_) ? path.substr(root_.size()) : path;
+  }
   std::vector<std::string> names(const std::string& folder) const;  // sorted
 
   std::string kernel() const;

@@ -129,8 +129,9 @@ void add_check(CLI::App& app, CheckOptions& options) {
       "  straightway check\n"
       "  straightway check weights.bin\n"
       "  straightway check /data             # a folder: its file system and device\n"
-      "  straightway check --require direct weights.bin || echo 'through the CPU'\n");
-  command.add_option("FILE", options.file, "A file or folder")->type_name("");
+      "  straightway check --require direct weights.bin || echo 'through the CPU'\n"
+      "  straightway check --format gdscheck # the machine, as NVIDIA's tool reports it\n");
+  CLI::Option* file = command.add_option("FILE", options.file, "A file or folder")->type_name("");
   add_choice(command, "--require", options.require, "direct|staged",
              "Exit with 1 where a prerequisite of every such way into the GPU is lacking");
   command
@@ -138,7 +139,10 @@ void add_check(CLI::App& app, CheckOptions& options) {
                   "Look at a copy of another machine's /proc, /sys, /dev, /boot and /etc")
       ->type_name("FOLDER")
       ->check(CLI::ExistingDirectory);
-  add_json(command, options.json);
+  CLI::Option* format = add_choice(command, "--format", options.format, "gdscheck",
+                                   "The machine in the lines of the tool gdscheck -p")
+                            ->excludes(file);
+  add_json(command, options.json)->excludes(format);
 }
 
 void add_stats(CLI::App& app, StatsOptions& options) {

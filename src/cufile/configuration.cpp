@@ -57,8 +57,14 @@ std::optional<KeyValue> convert(const KeyInfo& key, const JsonValue& json) {
 }
 
 const char* why_no_effect(Effect effect) {
-  return effect == Effect::vendor ? "it matters only where the vendor's library does the direct I/O"
-                                  : "nothing here depends on it";
+  switch (effect) {
+    case Effect::vendor:
+      return "it matters only where the vendor's library does the direct I/O";
+    case Effect::ours:
+      return "Straightway's own settings decide that here";
+    default:
+      return "nothing here depends on it";
+  }
 }
 
 // "warn" is written "WARN".
@@ -87,9 +93,9 @@ void Configuration::set(Key key, KeyValue value, Origin origin) {
 
 void Configuration::take(const KeyInfo& key, const JsonValue& json) {
   const auto remark = [&](const std::string& why) {
-    remarks_.push_back(
-        {true, fmt::format("{}:{}:{}: {}: {}; {} is used", file_, json.line, json.column,
-                           key.full_name(), why, to_string(key.standard))});
+    remarks_.push_back({true, key.full_name(),
+                        fmt::format("{}; {} is used", why, to_string(key.standard)),
+                        fmt::format("{}:{}:{}", file_, json.line, json.column)});
   };
   auto value = convert(key, json);
   if (!value) return remark(fmt::format("{}, and is {}", wrong_kind(key), json.kind()));
@@ -144,9 +150,10 @@ void Configuration::remark_effects() {
     if (setting.value == key.standard || setting.origin == Origin::built_in) continue;
     if (key.effect == Effect::acts || key.effect == Effect::counts) continue;
     remarks_.push_back(
-        {false,
-         fmt::format("{} = {} ({}) takes no effect: {}", key.full_name(), to_string(setting.value),
-                     straightway::to_string(setting.origin), why_no_effect(key.effect))});
+        {.key = key.full_name(),
+         .what = fmt::format("= {} ({}) takes no effect: {}", to_string(setting.value),
+                             straightway::to_string(setting.origin), why_no_effect(key.effect)),
+         .origin = setting.origin});
   }
 }
 

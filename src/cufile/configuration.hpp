@@ -15,8 +15,15 @@ namespace straightway::cufile {
 
 // What to say once about the configuration: a value that was not taken, or takes no effect.
 struct Remark {
-  bool error = false;  // else: worth knowing
-  std::string text;    // "/etc/cufile.json:3:7: execution.max_io_threads: it must be 0 to 128"
+  bool error = false;      // the value was not taken; else: it takes no effect
+  std::string key;         // "execution.max_io_threads"
+  std::string what;        // "it must be 0 to 128, and is 200; 4 is used"
+  std::string place = {};  // "/etc/cufile.json:3:7", or empty
+  Origin origin = Origin::file;
+
+  std::string text() const {
+    return (place.empty() ? key + " " : place + ": " + key + ": ") + what;
+  }
 };
 
 class Configuration {

@@ -40,7 +40,7 @@ Opened Driver::open_locked() {
   const int level = stats_level_.exchange(-1);
   if (level >= 0) config->set(Key::profile_cufile_stats, std::int64_t{level}, Origin::api);
   auto made = std::make_shared<Session>(std::move(*config), std::move(*context), version());
-  for (const Remark& remark : remarks) made->log.write(LogLevel::error, remark.text);
+  for (const Remark& remark : remarks) made->log.write(LogLevel::error, remark.text());
   if (staged_max_direct_kb_ != 0) made->set_max_direct_io_kb(staged_max_direct_kb_);
   if (staged_max_pinned_kb_ != 0) made->pinned_limit_kb.store(staged_max_pinned_kb_);
   staged_ = {};

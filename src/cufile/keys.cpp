@@ -47,9 +47,9 @@ KeyInfo texts(Key key, std::string_view section, std::string_view name, Effect e
 }
 
 KeyInfo numbers(Key key, std::string_view section, std::string_view name, Numbers standard,
-                Range range) {
-  return {key,        section,    name,           {}, none, std::move(standard), range.least,
-          range.most, range.step, Effect::counts, {}};
+                Range range, Effect effect) {
+  return {key,         section,    name,       {},     none, std::move(standard),
+          range.least, range.most, range.step, effect, {}};
 }
 
 void add_general(std::vector<KeyInfo>& list) {
@@ -62,7 +62,7 @@ void add_general(std::vector<KeyInfo>& list) {
   add(flag(Key::profile_nvtx, "profile", "nvtx", false, no_cause, "CUFILE_NVTX"));
   add(number(Key::profile_cufile_stats, "profile", "cufile_stats", 0, {0, 3}, acts,
              "CUFILE_STATS_LEVEL"));
-  add(number(Key::max_io_queue_depth, "execution", "max_io_queue_depth", 128, {1, 256}, counts));
+  add(number(Key::max_io_queue_depth, "execution", "max_io_queue_depth", 128, {1, 256}, ours));
   add(number(Key::max_io_threads, "execution", "max_io_threads", 4, {0, 128}, counts));
   add(flag(Key::parallel_io, "execution", "parallel_io", true, counts));
   add(number(Key::min_io_threshold_size_kb, "execution", "min_io_threshold_size_kb", 8192,
@@ -82,14 +82,15 @@ void add_sizes(std::vector<KeyInfo>& list) {
   add(number(Key::per_buffer_cache_size_kb, in, "per_buffer_cache_size_kb", 1024, {64, 16384, 64},
              vendor));
   add(numbers(Key::gpu_bounce_slab_size_kb, "properties.gpu_bounce_buffer_slab_config",
-              "slab_size_kb", {1024, 8192, 16384, 65536}, {4, most_kb, 4}));
+              "slab_size_kb", {1024, 8192, 16384, 65536}, {4, most_kb, 4}, ours));
   add(numbers(Key::gpu_bounce_slab_count, "properties.gpu_bounce_buffer_slab_config", "slab_count",
-              {128, 8, 4, 2}, {1, 65536}));
+              {128, 8, 4, 2}, {1, 65536}, ours));
   add(number(Key::max_device_pinned_mem_size_kb, in, "max_device_pinned_mem_size_kb", 33554432,
              {64, most_kb}, acts));
   add(numbers(Key::posix_pool_slab_size_kb, in, "posix_pool_slab_size_kb", {4, 1024, 16384},
-              {4, most_kb, 4}));
-  add(numbers(Key::posix_pool_slab_count, in, "posix_pool_slab_count", {128, 64, 64}, {1, 65536}));
+              {4, most_kb, 4}, ours));
+  add(numbers(Key::posix_pool_slab_count, in, "posix_pool_slab_count", {128, 64, 64}, {1, 65536},
+              ours));
   add(flag(Key::use_poll_mode, in, "use_poll_mode", false, vendor));
   add(number(Key::poll_mode_max_size_kb, in, "poll_mode_max_size_kb", 4, {4, most_poll_kb, 4},
              vendor));
@@ -149,6 +150,10 @@ void add_filesystems(std::vector<KeyInfo>& list) {
   const auto add = [&](KeyInfo key) { list.push_back(std::move(key)); };
   add(flag(Key::posix_unaligned_writes, "fs.generic", "posix_unaligned_writes", false, vendor));
   add(number(Key::lustre_posix_gds_min_kb, "fs.lustre", "posix_gds_min_kb", 0, {0, most_kb},
+             vendor));
+  add(number(Key::beegfs_posix_gds_min_kb, "fs.beegfs", "posix_gds_min_kb", 0, {0, most_kb},
+             vendor));
+  add(number(Key::scatefs_posix_gds_min_kb, "fs.scatefs", "posix_gds_min_kb", 0, {0, most_kb},
              vendor));
   constexpr std::string_view sections[] = {"fs.lustre", "fs.beegfs", "fs.scatefs",
                                            "fs.nfs",    "fs.gpfs",   "fs.weka"};

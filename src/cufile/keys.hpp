@@ -64,6 +64,8 @@ enum class Key : std::uint8_t {
   allow_rdma_token_reset,
   posix_unaligned_writes,
   lustre_posix_gds_min_kb,
+  beegfs_posix_gds_min_kb,
+  scatefs_posix_gds_min_kb,
   lustre_use_pci_p2pdma,
   beegfs_use_pci_p2pdma,
   scatefs_use_pci_p2pdma,
@@ -115,6 +117,7 @@ using KeyValue = std::variant<bool, std::int64_t, std::string, Numbers, Texts>;
 enum class Effect : std::uint8_t {
   acts,      // as documented
   counts,    // cuts requests and moves counters; which way the bytes move is Straightway's
+  ours,      // Straightway's own settings decide what it would
   vendor,    // only where the vendor's library does the direct I/O, which reads the file itself
   no_cause,  // nothing here that it could change
 };

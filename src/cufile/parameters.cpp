@@ -69,8 +69,11 @@ void stage(Configuration& configuration, std::vector<Remark>& remarks, Key key,
            const KeyValue& value) {
   const std::string why = misfit(info(key), value);
   if (why.empty()) return configuration.set(key, value, Origin::api);
-  remarks.push_back({true, fmt::format("{} was set to {} and is not taken: {}",
-                                       info(key).full_name(), to_string(value), why)});
+  remarks.push_back(
+      {.error = true,
+       .key = info(key).full_name(),
+       .what = fmt::format("was set to {} and is not taken: {}", to_string(value), why),
+       .origin = Origin::api});
 }
 
 std::int64_t as_number(std::size_t value) {

@@ -4,6 +4,7 @@
 
 #include "cufile/batch.hpp"
 #include "cufile/environment.hpp"
+#include "cufile/gds_stats.hpp"
 #include "cufile/registration.hpp"
 #include "os/system_text.hpp"
 #include "plan/settings.hpp"
@@ -44,11 +45,21 @@ Session::Session(Configuration loaded, std::shared_ptr<Context> shared_context,
   log.write(LogLevel::info, config.file().empty() ? "no cufile.json: the shipped values hold"
                                                   : "configuration: " + config.file());
   for (const Remark& remark : config.remarks()) {
-    log.write(remark.error ? LogLevel::error : LogLevel::warn, remark.text);
+    log.write(remark.error ? LogLevel::error : LogLevel::warn, remark.text());
   }
 }
 
-void Session::finish() { batches->finish_all(); }
+void Session::finish() {
+  batches->finish_all();
+  const int level = statistics.level();
+  if (level == 0 || !log.wants(LogLevel::info)) return;
+  const auto machine = context->machine(false);
+  const int gpus = machine ? (*machine)->cuda_devices : 0;
+  const std::string text =
+      gds_stats_text(*statistics.snapshot(static_cast<std::uint64_t>(gpus), device_uuid), level);
+  std::string_view rest = text;
+  while (!rest.empty()) log.write(LogLevel::info, os::take_field(rest, '\n'));
+}
 
 Session::~Session() = default;
 

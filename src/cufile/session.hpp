@@ -17,7 +17,7 @@ namespace straightway::cufile {
 
 struct Session {
   Session(Configuration loaded, std::shared_ptr<Context> shared_context, int answered_version);
-  // Ends the batches: nothing of them is in flight when it returns.
+  // Ends the batches: nothing of them is in flight when it returns. Logs the statistics.
   void finish();
   // Closes the files that are still registered.
   ~Session();

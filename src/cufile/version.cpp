@@ -57,11 +57,12 @@ int library_version(const std::string& path) {
   return by_name != 0 ? by_name : version_by_exports(path);
 }
 
-int answered_version(const Configuration::Environment& environment) {
+int answered_version(const Configuration::Environment& environment, const std::string& root) {
   if (const auto text = environment("STRAIGHTWAY_CUFILE_VERSION")) {
     if (const int wanted = parse_version(*text); wanted != 0) return wanted;
   }
-  const std::string path = os::find_vendor_library(environment("LD_LIBRARY_PATH").value_or(""), "");
+  const std::string path =
+      os::find_vendor_library(environment("LD_LIBRARY_PATH").value_or(""), root);
   const int installed = path.empty() ? 0 : library_version(path);
   return installed != 0 ? installed : version_otherwise;
 }

@@ -10,8 +10,8 @@
 namespace straightway::cufile {
 
 // That of STRAIGHTWAY_CUFILE_VERSION ("1.15" or "1150"), else of the vendor's library installed
-// here, which the program would otherwise have got, else 1180.
-int answered_version(const Configuration::Environment& environment);
+// here, which the program would otherwise have got, else 1180. root: a prefix for its place.
+int answered_version(const Configuration::Environment& environment, const std::string& root = "");
 
 // "1.15", "1.15.1" or "1150" as 1150; 0 where it is none.
 int parse_version(std::string_view text);

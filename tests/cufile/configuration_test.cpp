@@ -80,11 +80,11 @@ TEST(Configuration, F1_WrongTypesAndRangesKeepTheDefaultAndAreSaid) {
   EXPECT_EQ(config.number(Key::max_request_parallelism), 4);
   ASSERT_EQ(config.remarks().size(), 3U);
   EXPECT_EQ(
-      config.remarks()[0].text,
+      config.remarks()[0].text(),
       "c.json:1:34: execution.max_io_threads: it must be a whole number, and is 4; 4 is used");
-  EXPECT_THAT(config.remarks()[1].text, HasSubstr("c.json:2:29: execution.max_request_parallelism"
-                                                  ": it must be 0 to 8, and is 9; 4 is used"));
-  EXPECT_THAT(config.remarks()[2].text, HasSubstr("denylist.mounts: it must be a list of texts"));
+  EXPECT_THAT(config.remarks()[1].text(), HasSubstr("c.json:2:29: execution.max_request_parallelism"
+                                                    ": it must be 0 to 8, and is 9; 4 is used"));
+  EXPECT_THAT(config.remarks()[2].text(), HasSubstr("denylist.mounts: it must be a list of texts"));
 }
 
 TEST(Configuration, F1_TextThatIsNoJsonIsAnErrorWithItsPlace) {
@@ -148,10 +148,10 @@ TEST(Configuration, ValuesThatChangeNothingAreSaid) {
                                                  "io_batchsize": 64}})");
   config.remark_effects();
   ASSERT_EQ(config.remarks().size(), 2U);
-  EXPECT_EQ(config.remarks()[0].text,
+  EXPECT_EQ(config.remarks()[0].text(),
             "properties.prefer_iouring = true (file) takes no effect: nothing here depends on it");
   EXPECT_FALSE(config.remarks()[0].error);
-  EXPECT_THAT(config.remarks()[1].text, HasSubstr("rdma_topN_ranks = 2"));
+  EXPECT_THAT(config.remarks()[1].text(), HasSubstr("rdma_topN_ranks = 2"));
 }
 
 }  // namespace

@@ -246,6 +246,43 @@ TEST_F(Driver, ThereIsNoLogUnlessAskedFor) {
   EXPECT_THAT(std::string(text.begin(), text.end()), testing::HasSubstr("WARN   session:"));
 }
 
+TEST_F(Driver, ValuesWithoutEffectAreSaidOnceInTheLog) {
+  write_config("{\"logging\": {\"dir\": \"" + folder.path("") + R"(", "level": "WARN"},
+      "properties": {"prefer_iouring": true, "posix_pool_slab_count": [1, 2, 3],
+                     "use_poll_mode": 1}})");
+  ASSERT_EQ(library.cuFileDriverOpen().code, 0);
+  ASSERT_EQ(library.cuFileDriverOpen().code, 0);
+  for (int i = 0; i < 3; ++i) register_fd(open_file(folder.write("data", {'x'})));
+  const auto bytes = folder.read("cufile.log");
+  const std::string text(bytes.begin(), bytes.end());
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("properties.prefer_iouring = true (file) takes no effect: nothing here depends"),
+            1U);
+  EXPECT_EQ(count("properties.posix_pool_slab_count = [1,2,3] (file) takes no effect"), 1U);
+  EXPECT_EQ(count(":3:39: properties.use_poll_mode: it must be true or false"), 1U) << text;
+}
+
+TEST_F(Driver, TheLastCloseLogsTheStatistics) {
+  write_config("{\"logging\": {\"dir\": \"" + folder.path("") + R"(", "level": "INFO"},
+      "profile": {"cufile_stats": 2}})");
+  ASSERT_EQ(library.cuFileDriverOpen().code, 0);
+  register_fd(open_file(folder.write("data", {'x'})));
+  const auto log = [&] {
+    const auto bytes = folder.read("cufile.log");
+    return std::string(bytes.begin(), bytes.end());
+  };
+  EXPECT_THAT(log(), testing::Not(testing::HasSubstr("cuFile STATS VERSION : 8")));
+  while (library.cuFileUseCount() > 0) library.cuFileDriverClose_v2();
+  EXPECT_THAT(log(), testing::HasSubstr("cuFile STATS VERSION : 8\n"));
+  EXPECT_THAT(log(), testing::HasSubstr("HandleRegister: ok = 1 err = 0\n"));
+  EXPECT_THAT(log(), testing::HasSubstr("65536-...(KiB): 0 0\n"));
+  EXPECT_THAT(log(), testing::Not(testing::HasSubstr("PER_GPU")));
+}
+
 TEST_F(Driver, TheVersionIsTheOneAskedFor) {
   int version = 0;
   EXPECT_EQ(library.cuFileGetVersion(&version).code, 0);

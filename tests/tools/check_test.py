@@ -67,7 +67,8 @@ class CheckTest(ProgramTest):
             ["This machine", str(file), "Routes into cuda:0", "Routes into host memory"]
             + [section["title"] for section in sections[4:]],
         )
-        for section, way in zip(sections[4:], ("nvfs", "p2pdma"), strict=True):
+        self.assertEqual(sections[6]["title"], "Configuration of libcufile.so.0")
+        for section, way in zip(sections[4:6], ("nvfs", "p2pdma"), strict=True):
             title = rf"^Direct way {way}: \d+ lacking, \d+ unknown of \d+$"
             self.assertRegex(section["title"], title)
         facts = by_subject(sections[1])
@@ -82,7 +83,7 @@ class CheckTest(ProgramTest):
 
     def test_a_folder_has_a_file_system_but_no_routes(self) -> None:
         sections = self.run_json("check", self.folder)
-        self.assertEqual(len(sections), 4)
+        self.assertEqual(len(sections), 5)
         self.assertEqual(by_subject(sections[1])["file system"]["verdict"], "pass")
 
     def test_text_has_a_line_for_each_fact(self) -> None:
@@ -122,10 +123,120 @@ class CheckTest(ProgramTest):
     def test_a_damaged_configuration_is_pointed_at(self) -> None:
         (self.folder / "etc").mkdir()
         (self.folder / "etc" / "cufile.json").write_text('{"properties": [}')
-        for section in self.run_json("check", "--tree", self.folder):
+        sections = self.run_json("check", "--tree", self.folder)
+        self.assertEqual(len(sections), 3)
+        for section in sections:
             finding = by_subject(section)["cufile.json"]
             self.assertEqual(finding["verdict"], "lacking")
             self.assertIn("/etc/cufile.json:1:17: expected a value", finding["fact"])
+
+    def test_keys_that_take_no_effect_are_listed_with_the_reason(self) -> None:
+        (self.folder / "etc").mkdir()
+        (self.folder / "etc" / "cufile.json").write_text(
+            '{"properties": {"prefer_iouring": true, "io_batchsize": 64, "io_priority": "high",\n'
+            '  "posix_pool_slab_count": [1, 2, 3], "use_poll_mode": 1},\n'
+            ' "execution": {"max_io_queue_depth": 64, "max_io_threads": 8}}'
+        )
+        section = self.run_json("check", "--tree", self.folder)[-1]
+        self.assertEqual(section["title"], "Configuration of libcufile.so.0")
+        found = {f["subject"]: (f["verdict"], f["fact"], f["source"]) for f in section["findings"]}
+        file = "/etc/cufile.json"
+        ours = "takes no effect: Straightway's own settings decide that here"
+        vendors = "it matters only where the vendor's library does the direct I/O"
+        not_taken = "it must be true or false, and is 1; false is used"
+        self.assertEqual(
+            found,
+            {
+                "cufile.json": ("pass", f"{file} is in force", file),
+                "properties.use_poll_mode": ("lacking", not_taken, f"{file}:2:56"),
+                "execution.max_io_queue_depth": ("lacking", f"= 64 (file) {ours}", file),
+                "properties.posix_pool_slab_count": ("lacking", f"= [1,2,3] (file) {ours}", file),
+                "properties.io_priority": (
+                    "lacking",
+                    f"= high (file) takes no effect: {vendors}",
+                    file,
+                ),
+                "properties.prefer_iouring": (
+                    "lacking",
+                    "= true (file) takes no effect: nothing here depends on it",
+                    file,
+                ),
+            },
+        )
+        for finding in section["findings"][1:]:
+            self.assertTrue(finding["fix"])
+        text = run("check", "--tree", self.folder).stdout
+        self.assertRegex(text, r"(?m)^  lacking  properties\.prefer_iouring +" r"= true \(file\) ")
+
+    def test_variables_count_here(self) -> None:
+        config = self.folder / "cufile.json"
+        config.write_text("{}")
+        sections = self.run_json("check", CUFILE_ENV_PATH_JSON=str(config), CUFILE_NVTX="true")
+        finding = by_subject(sections[-1])["profile.nvtx"]
+        self.assertEqual(finding["source"], "environment")
+        self.assertIn("= true (environment) takes no effect", finding["fact"])
+        sections = self.run_json("check", CUFILE_STATS_LEVEL="9")
+        finding = by_subject(sections[-1])["cufile.json"]
+        self.assertEqual((finding["verdict"], finding["source"]), ("lacking", "environment"))
+        self.assertIn("CUFILE_STATS_LEVEL", finding["fact"])
+
+    def test_recorded_machines_as_gdscheck_reports_them(self) -> None:
+        for machine in FILES:
+            with self.subTest(machine):
+                folder = self.folder / machine
+                folder.mkdir()
+                lay_out(machine, folder)
+                done = run("check", "--tree", folder, "--format", "gdscheck")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                golden = MACHINES / f"{machine}.gdscheck"
+                if os.environ.get("STRAIGHTWAY_WRITE_GOLDEN"):
+                    golden.write_text(done.stdout)
+                self.assertEqual(done.stdout, golden.read_text())
+
+    def test_gdscheck_claims_no_way_that_lacks_something(self) -> None:
+        for machine in FILES:
+            folder = self.folder / machine
+            folder.mkdir()
+            lay_out(machine, folder)
+            report = run("check", "--tree", folder, "--format", "gdscheck").stdout
+            seen = False
+            for section in self.run_json("check", "--tree", folder)[:2]:
+                whole = all(finding["verdict"] == "pass" for finding in section["findings"])
+                seen = seen or whole
+                if not whole:
+                    way = section["title"].split()[2].rstrip(":")
+                    self.assertNotRegex(report, rf"(?m)^ NVMe  .*\b{way}\b")
+            self.assertEqual("Platform verification succeeded" in report, seen)
+
+    def test_gdscheck_shows_configuration_and_variables(self) -> None:
+        config = self.folder / "cufile.json"
+        config.write_text(
+            '{"properties": {"allow_compat_mode": false, "rdma_dynamic_routing": true,'
+            ' "posix_pool_slab_count": [1, 2, 3]}, "fs": {"beegfs": {"posix_gds_min_kb": 7}}}'
+        )
+        done = run("check", "--format", "gdscheck", CUFILE_ENV_PATH_JSON=str(config))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in (
+            f"CUFILE_ENV_PATH_JSON : {config}",
+            "SCSI               : Unsupported",
+            "properties.use_compat_mode : false",
+            "properties.rdma_dynamic_routing : 1",
+            "properties.posix_pool_slab_count : 1 2 3",
+            "fs.beegfs.posix_gds_min_kb: 7",
+        ):
+            self.assertIn(f"\n {line}\n", done.stdout)
+
+    def test_gdscheck_of_a_damaged_configuration(self) -> None:
+        config = self.folder / "cufile.json"
+        config.write_text("{,")
+        done = run("check", "--format", "gdscheck", CUFILE_ENV_PATH_JSON=str(config))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{config}:1:2: ", done.stdout)
+        self.assertIn(" NVMe               : Unsupported\n", done.stdout)
+
+    def test_gdscheck_is_of_the_machine_and_no_json(self) -> None:
+        self.assert_error(run("check", "--format", "gdscheck", "--json"), 2, "--json")
+        self.assert_error(run("check", "--format", "gdscheck", self.folder), 2, "FILE")
 
     def test_an_empty_tree_lacks_nearly_everything(self) -> None:
         done = run("check", "--tree", self.folder, "--require", "direct", "/data/x")
