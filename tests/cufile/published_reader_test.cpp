@@ -142,6 +142,28 @@ TEST(PublishedReader, AForkedChildIsNotItsParent) {
   ::munmap(shared, 4096);
 }
 
+TEST(PublishedReader, AResetKeepsTheNamesOfGpus) {
+  const Child child([](Child& self) {
+    Statistics statistics(1200, 3);
+    statistics.show_gpus(2, [](std::int32_t device) {
+      return std::array<char, 16>{static_cast<char>('a' + device)};
+    });
+    statistics.count(
+        {.flow = Flow::read, .requested_bytes = 1, .device = 1, .parts = {.n = 1, .posix = 1}});
+    statistics.reset();
+    self.tell();
+    self.listen();
+    return 0;
+  });
+  child.listen();
+  const auto seen = read_published(child.pid());
+  ASSERT_TRUE(seen.ok()) << seen.error().why;
+  EXPECT_EQ((*seen)->gpu_count, 2U);
+  EXPECT_EQ((*seen)->gpus[0].uuid[0], 'a');
+  EXPECT_EQ((*seen)->gpus[1].uuid[0], 'b');
+  EXPECT_EQ((*seen)->gpus[1].read.n, 0U);
+}
+
 TEST(PublishedReader, SeveralCopiesInOneProcessAddUp) {
   const auto first = genuine();
   const auto second = genuine();
