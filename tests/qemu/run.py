@@ -9,6 +9,7 @@ not be run here, with the reason; where CI is set, that is a failure.
 import argparse
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -70,6 +71,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1, help="how often all is booted")
     parser.add_argument("--only", choices=[each.name for each in SCENARIOS])
     sys.stdout.reconfigure(line_buffering=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # QEMU ends with us
     try:
         return prove(parser.parse_args())
     except CannotRun as reason:
