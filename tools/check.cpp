@@ -131,6 +131,16 @@ Finding cache_finding(int fd, std::uint64_t size_bytes) {
   return {Verdict::pass, "page cache", fact, residency.witness};
 }
 
+// All that File::pin looks at, with nothing to pin.
+Finding pin_finding(const File& file) {
+  PinOptions nothing;
+  nothing.ranges.emplace();
+  const auto pin = file.pin(nothing);
+  const char* witness = "statfs, /proc/self/pagemap, cuDeviceGetAttribute";
+  if (!pin) return {Verdict::lacking, "pin", pin.error().why, witness};
+  return {Verdict::pass, "pin", "its pages can be kept registered (File::pin)", witness};
+}
+
 Section file_section(const std::string& path, const FileFacts& facts) {
   Section section{path, {}};
   auto& add = section.findings;
@@ -203,6 +213,7 @@ Result<void> add_file(const std::string& path, std::vector<Section>& sections, L
   Section section = file_section(path, *file->facts());
   section.findings.push_back(direct_finding(*file->facts()));
   section.findings.push_back(cache_finding(file->descriptor(), *size));
+  section.findings.push_back(pin_finding(*file));
   sections.push_back(std::move(section));
   if (*size == 0) return {};
   for (const SpaceKind space : {SpaceKind::cuda, SpaceKind::host}) {

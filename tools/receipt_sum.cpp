@@ -59,6 +59,7 @@ void add(Receipt& sum, const Receipt& later) {
   sum.disk_bytes = sum.disk_measured ? sum.disk_bytes + later.disk_bytes : 0;
   sum.threads = std::max(sum.threads, later.threads);
   sum.pinned_bytes = std::max(sum.pinned_bytes, later.pinned_bytes);
+  sum.pin_bytes = std::max(sum.pin_bytes, later.pin_bytes);
   sum.times.queued_ns = earlier(sum.times.queued_ns, later.times.queued_ns);
   sum.times.started_ns = earlier(sum.times.started_ns, later.times.started_ns);
   sum.times.first_byte_ns = earlier(sum.times.first_byte_ns, later.times.first_byte_ns);

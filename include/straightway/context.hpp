@@ -31,7 +31,8 @@ struct ContextOptions {
   std::optional<Cache> cache;
   std::optional<Demand> evidence;
   std::optional<std::uint64_t> threads;       // 1..1024; 0: chosen from the machine
-  std::optional<std::uint64_t> pinned_bytes;  // hard limit of pinned host memory
+  std::optional<std::uint64_t> pinned_bytes;  // hard limit of pinned host memory: the ring's
+  std::optional<std::uint64_t> pin_bytes;     // hard limit of what pins of files hold; 0: chosen
   std::optional<bool> ledger;
   // The one sink for warnings; called from any thread, must not call back. Unset: silence.
   std::function<void(std::string_view)> on_warning;

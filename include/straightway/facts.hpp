@@ -41,7 +41,8 @@ struct MachineFacts {
   std::string uring_why_not;  // "io_uring_setup: Operation not permitted", or empty
   std::string kernel;         // uname -r
   // Bit index(route): this build has a transport for it. p2pdma: for CUDA memory.
-  std::uint8_t routes_built = (1U << index(Route::direct_host)) | (1U << index(Route::staged)) |
+  std::uint8_t routes_built = (1U << index(Route::direct_host)) |
+                              (1U << index(Route::pinned_cache)) | (1U << index(Route::staged)) |
                               (1U << index(Route::buffered));
   bool operator==(const MachineFacts&) const = default;
 };

@@ -93,6 +93,40 @@ class Job {
   std::shared_ptr<State> state_;
 };
 
+// Keeps page-cache pages of a file registered with the GPU's driver, until it is destroyed.
+//
+// While it holds, reads of device memory that lie within its ranges go out by the copy engine
+// straight from the page cache (route pinned-cache). Each is checked before and after: where the
+// file changed in any way but through somebody's mapping of it, all pins of the file are given up,
+// with one warning, and the read is repeated through the ring. Reads never give stale bytes.
+class Pin {
+ public:
+  struct State;
+  Pin() = default;  // holds nothing
+  explicit Pin(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Pin(Pin&&) noexcept = default;
+  Pin& operator=(Pin&& other) noexcept;
+  ~Pin();  // releases
+
+  // Waits for the copies that use the pages, then lets them go. Reads that still want them go
+  // through the ring. Twice is not an error; from a callback it does not wait.
+  void release();
+  // False once it was released or given up, or the file closed, and for a pin of no bytes.
+  bool holds() const;
+  std::uint64_t size_bytes() const;  // of the file, that it held when it was made
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct PinOptions {
+  // What to pin, as far as the file goes; unset: all of it.
+  std::optional<std::vector<FileRange>> ranges;
+  // Whose context registers the pages; every GPU of this process can then read them. -1: that of
+  // the thread's current context, else the first.
+  std::int32_t device = -1;
+};
+
 class File {
  public:
   // mode: "r", "r+", "w" (create or truncate), "x" (create, fail if there), the last two with an
@@ -134,6 +168,9 @@ class File {
   Result<Job> submit_ranges(Direction direction, const std::vector<RangeRequest>& ranges,
                             const CallOptions& options = {},
                             std::shared_ptr<void> owner = nullptr) const;
+  // Registers pages; takes about 70 ms a GiB. An error where that cannot be made safe (file system,
+  // driver), where the file is being changed, or where pin_bytes would be exceeded.
+  Result<Pin> pin(const PinOptions& options = {}) const;
   Result<Plan> explain(Direction direction, Memory memory, const CallOptions& options = {}) const;
   // The plan for memory that does not exist yet: size_bytes into a space.
   Result<Plan> explain(Direction direction, SpaceKind space, std::int32_t device,

@@ -127,6 +127,7 @@ struct Plan {
   std::array<Reason, route_count> refused{};  // by Route; none: it is used, or was not asked
   Reason failure = Reason::none;  // the request cannot be served as asked; runs is empty then
   CacheFound first_window;        // by explain: the first 64 MiB, where residency will decide
+  std::uint64_t pin_bytes = 0;    // of the file, that pins hold
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;
   std::shared_ptr<const Settings> settings;

@@ -81,6 +81,7 @@ struct Receipt {
   Reason cold_reason = Reason::none;  // how cold bytes were read, and why
   std::uint32_t threads = 0;          // that worked for it
   std::uint64_t pinned_bytes = 0;     // of the ring
+  std::uint64_t pin_bytes = 0;        // of the file's page cache, that pins held
   Times times;
   LayerCounters layer;                       // what the cuFile layer counted
   std::shared_ptr<const RangeTable> ranges;  // many-range calls only

@@ -78,6 +78,7 @@ enum class Reason : std::uint8_t {
   peer_direct,          // peer memory: storage DMA into it was tried here, and works
   peer_untried,         // peer memory: every known prerequisite is there; one block is tried first
   peer_copied,          // peer memory: the CPU copies through its mapping
+  pinned,               // the pages are pinned: no CPU copy, no ring
   // Refused.
   space_is_host,          // the route moves bytes into device memory; this is host memory
   space_is_device,        // the route moves bytes into host memory; this is device memory
@@ -98,6 +99,8 @@ enum class Reason : std::uint8_t {
   memory_misaligned,      // the memory's alignment does not fit the file's direct-I/O alignment
   request_too_small,      // shorter than one direct-I/O block
   not_pinned,             // the file's pages were not pinned by File::pin
+  pin_lost,               // the pin ended or was given up (the file changed); chosen and refused
+  pinned_for_reads,       // pinned pages serve reads only
   not_preferred,          // possible, but slower here than the chosen one
   policy_forbids,         // the policy rules it out
   write_extends,          // an extending or unaligned write cannot go O_DIRECT as it is

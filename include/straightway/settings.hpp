@@ -51,9 +51,12 @@ struct Settings {
   Setting<std::uint64_t> threads{0};          // STRAIGHTWAY_THREADS; 0: chosen from the machine
   Setting<std::uint64_t> pinned_bytes{std::uint64_t{64}
                                       << 20};  // STRAIGHTWAY_PINNED_BYTES, hard limit
-  Setting<bool> ledger{true};                  // STRAIGHTWAY_LEDGER: publish statistics
-  FrontSettings front;                         // KVIKIO_*, count only at the KvikIO door
-  CufileSettings cufile;  // cufile.json and CUFILE_*, count only at the cuFile door
+  // STRAIGHTWAY_PIN_BYTES: of the page cache, that all pins together may hold; hard limit. 0: a
+  // quarter of the memory that was available at the first pin.
+  Setting<std::uint64_t> pin_bytes{0};
+  Setting<bool> ledger{true};  // STRAIGHTWAY_LEDGER: publish statistics
+  FrontSettings front;         // KVIKIO_*, count only at the KvikIO door
+  CufileSettings cufile;       // cufile.json and CUFILE_*, count only at the cuFile door
   bool operator==(const Settings&) const = default;
 };
 

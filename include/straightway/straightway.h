@@ -57,6 +57,7 @@ SW_API uint32_t sw_abi_version(void);
 typedef struct sw_context sw_context; /* threads, pinned memory, settings */
 typedef struct sw_file sw_file;       /* an open file */
 typedef struct sw_job sw_job;         /* a submitted transfer */
+typedef struct sw_pin sw_pin;         /* pages of a file that are kept registered */
 typedef struct sw_receipt sw_receipt; /* what really happened; a value, independent of all others */
 typedef struct sw_plan sw_plan;       /* what would be done; a value, independent of all others */
 
@@ -187,7 +188,8 @@ enum {
   SW_CONTEXT_THREADS = 1 << 0,      /* threads counts */
   SW_CONTEXT_PINNED_BYTES = 1 << 1, /* pinned_bytes counts */
   SW_CONTEXT_NO_LEDGER = 1 << 2,    /* publish no statistics */
-  SW_CONTEXT_LEDGER = 1 << 3        /* publish them, whatever the environment says */
+  SW_CONTEXT_LEDGER = 1 << 3,       /* publish them, whatever the environment says */
+  SW_CONTEXT_PIN_BYTES = 1 << 4     /* pin_bytes counts */
 };
 /* What is set here outranks the environment (STRAIGHTWAY_*). */
 typedef struct sw_context_options {
@@ -202,6 +204,7 @@ typedef struct sw_context_options {
   /* The one sink for warnings; NULL: silence. text ends with NUL and lives during the call. */
   void (*on_warning)(const char* text, void* user);
   void* on_warning_user;
+  uint64_t pin_bytes; /* hard limit of what pins of files hold; 0: a quarter of what is available */
 } sw_context_options;
 
 /* Makes a context. Reads the environment once: a value that makes no sense is SW_INVALID_ARGUMENT
@@ -244,6 +247,25 @@ SW_API sw_status sw_file_size(const sw_file* file, uint64_t* size_bytes, sw_erro
 SW_API const char* sw_file_path(const sw_file* file);
 /* The library's own descriptor of the file, for looking only; -1 when closed. */
 SW_API int sw_file_descriptor(const sw_file* file);
+
+/* A stretch of a file. Never grows. */
+typedef struct sw_file_range {
+  uint64_t offset;
+  uint64_t size_bytes;
+} sw_file_range;
+
+/* Keeps page-cache pages of the file registered with the GPU's driver, as far as the file goes:
+ * ranges NULL means all of it. Reads of device memory that lie within it then go out by the copy
+ * engine straight from the page cache. Where the file changes, all its pins are given up, with a
+ * warning, and such reads go through the ring: never stale bytes. device: whose context registers
+ * the pages, for all GPUs; -1: the thread's current one, else the first. SW_UNSUPPORTED where it
+ * cannot be made safe, SW_OUT_OF_MEMORY beyond pin_bytes. */
+SW_API sw_status sw_file_pin(const sw_file* file, const sw_file_range* ranges, size_t count,
+                             int32_t device, sw_pin** pin, sw_error* error);
+/* 1 while it holds; 0 once it was given up, or its file closed. */
+SW_API int sw_pin_holds(const sw_pin* pin);
+/* Waits for the copies that use the pages, lets them go, and gives the handle back. */
+SW_API void sw_pin_release(sw_pin* pin);
 
 /* ---- Transfers ------------------------------------------------------------------------------ */
 
@@ -380,6 +402,7 @@ typedef struct sw_receipt_summary {
   uint64_t found_hot_bytes;
   uint64_t found_cold_bytes;
   uint64_t found_unknown_bytes;
+  uint64_t pin_bytes; /* of the file's page cache, that pins held */
 } sw_receipt_summary;
 
 typedef struct sw_route_share {

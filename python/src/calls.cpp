@@ -43,7 +43,7 @@ std::optional<std::uint64_t> to_count(nb::handle object, const char* name) {
   return to_bytes(object, name);
 }
 
-// keywords: threads, pinned_bytes, policy, cache, evidence, on_warning; None: not given.
+// keywords: threads, pinned_bytes, policy, cache, evidence, on_warning, pin_bytes; None: not given.
 std::unique_ptr<ContextBox> make_context(const nb::tuple& keywords) {
   ContextOptions options;
   options.threads = to_count(keywords[0], "threads");
@@ -51,6 +51,7 @@ std::unique_ptr<ContextBox> make_context(const nb::tuple& keywords) {
   options.policy = to_optional_word("policy", keywords[2], all_policies);
   options.cache = to_optional_word("cache", keywords[3], all_caches);
   options.evidence = to_optional_word("evidence", keywords[4], all_demands);
+  options.pin_bytes = to_count(keywords[6], "pin_bytes");
   const nb::object on_warning = keywords[5];
   if (!on_warning.is_none()) {
     options.on_warning = [sink = share(Lease(Py_NewRef(on_warning.ptr())))](std::string_view text) {
@@ -132,6 +133,37 @@ std::uint64_t file_size(const FileBox& box) {
     return box.file.size();
   }();
   return value_or_raise(std::move(result));
+}
+
+struct PinBox {
+  Pin pin;
+  ~PinBox() { release(); }
+  void release() {
+    const Unlocked unlocked;
+    pin.release();
+  }
+};
+
+nb::tuple to_entry(nb::handle entry, std::size_t length, const char* form);
+
+// ranges: (offset, size) tuples, or None for the whole file; device: -1 for any.
+std::unique_ptr<PinBox> pin_file(const FileBox& box, nb::handle ranges, std::int32_t device) {
+  PinOptions options;
+  options.device = device;
+  if (!ranges.is_none()) {
+    options.ranges.emplace();
+    for (const nb::handle entry : nb::iter(ranges)) {
+      const nb::tuple fields = to_entry(entry, 2, "ranges: expected (offset, size) tuples");
+      options.ranges->push_back({to_bytes(fields[0], "offset"), to_bytes(fields[1], "size")});
+    }
+  }
+  auto result = [&] {
+    const Unlocked unlocked;
+    return box.file.pin(options);
+  }();
+  auto made = std::make_unique<PinBox>();
+  made->pin = value_or_raise(std::move(result));
+  return made;
 }
 
 // A job that exists before it is submitted, so that no signal can come between.
@@ -392,12 +424,17 @@ void bind_job(nb::module_& module) {
 }
 
 void bind_file(nb::module_& module) {
+  nb::class_<PinBox>(module, "Pin")
+      .def("release", &PinBox::release)
+      .def("holds", [](const PinBox& box) { return box.pin.holds(); })
+      .def("size", [](const PinBox& box) { return box.pin.size_bytes(); });
   nb::class_<FileBox>(module, "File")
       .def("transfer", transfer)
       .def("submit", submit, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("submit_ranges", submit_ranges)
       .def("explain_array", explain_array)
       .def("explain_space", explain_space)
+      .def("pin", pin_file, nb::arg().none(), nb::arg())
       .def("close", close_file)
       .def("closed", [](const FileBox& box) { return box.file.closed(); })
       .def("size", file_size)

@@ -68,7 +68,8 @@ auto fields(Archive& a, V& v) {
 
 template <class Archive, Like<Settings> V>
 auto fields(Archive& a, V& v) {
-  return a(v.policy, v.cache, v.evidence, v.threads, v.pinned_bytes, v.ledger, v.front, v.cufile);
+  return a(v.policy, v.cache, v.evidence, v.threads, v.pinned_bytes, v.pin_bytes, v.ledger, v.front,
+           v.cufile);
 }
 
 template <class Archive, Like<Request> V>
@@ -111,7 +112,7 @@ auto fields(Archive& a, V& v) {
 template <class Archive, Like<Plan> V>
 auto fields(Archive& a, V& v) {
   return a(v.request, v.front, v.cufile, v.runs, v.run_count, v.refused, v.failure, v.first_window,
-           v.file, v.machine, v.settings, v.peer);
+           v.pin_bytes, v.file, v.machine, v.settings, v.peer);
 }
 
 template <class Archive, Like<Evidence> V>
@@ -139,7 +140,8 @@ auto fields(Archive& a, V& v) {
   return a(v.direction, v.door, v.memory, v.file_offset, v.wanted_bytes, v.moved_bytes,
            v.ended_early, v.end_of_file, v.routes, v.refused, v.retries, v.fallbacks,
            v.fallback_code, v.disk_measured, v.disk_bytes, v.found, v.cold_reason, v.threads,
-           v.pinned_bytes, v.times, v.layer, v.ranges, v.file, v.machine, v.settings, v.peer);
+           v.pinned_bytes, v.pin_bytes, v.times, v.layer, v.ranges, v.file, v.machine, v.settings,
+           v.peer);
 }
 
 // How many fields an aggregate has, and how many of them are listed above.

@@ -135,6 +135,7 @@ void bind_receipt(nb::module_& module) {
            })
       .def_ro("threads", &Receipt::threads)
       .def_ro("pinned_bytes", &Receipt::pinned_bytes)
+      .def_ro("pin_bytes", &Receipt::pin_bytes)
       .def("times",
            [](const Receipt& r) {
              return nb::make_tuple(r.times.queued_ns, r.times.started_ns, r.times.first_byte_ns,
@@ -175,6 +176,7 @@ nb::dict settings_to_dict(const Settings& settings) {
   put(out, "evidence", settings.evidence, word);
   put(out, "threads", settings.threads, number);
   put(out, "pinned_bytes", settings.pinned_bytes, number);
+  put(out, "pin_bytes", settings.pin_bytes, number);
   put(out, "ledger", settings.ledger, [](bool value) { return nb::bool_(value); });
   return out;
 }

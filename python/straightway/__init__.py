@@ -28,6 +28,7 @@ from ._contexts import Context
 from ._errors import DeviceError, EvidenceMissing, RouteRefused
 from ._files import File, open, read_many
 from ._jobs import Job
+from ._pins import Pin
 from ._straightway import version as _version
 from ._values import (
     Evidence,
@@ -63,6 +64,7 @@ __all__ = [
     "File",
     "Found",
     "Job",
+    "Pin",
     "Plan",
     "PlannedRoute",
     "RangeTable",

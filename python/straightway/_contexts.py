@@ -16,7 +16,8 @@ class Context:
     Options that are not given come from STRAIGHTWAY_* variables, else from defaults.
 
     threads: 1 to 1024, or 0 to choose from the machine. pinned_bytes: the hard limit of pinned
-    host memory. policy: "auto", "direct" (fail with the reason rather than stage) or "staged".
+    host memory. pin_bytes: the hard limit of what File.pin may hold; 0, the default, takes a quarter
+    of the memory that is available at the first pin. policy: "auto", "direct" (fail with the reason rather than stage) or "staged".
     cache: "auto", "keep", "drop" or "bypass". on_warning: called with each warning's text, from a
     thread of straightway's own; without it there is silence.
 
@@ -40,13 +41,14 @@ class Context:
         on_warning: Callable[[str], object] | None = None,
         *,
         evidence: str | None = None,
+        pin_bytes: int | str | None = None,
     ) -> None:
         if on_warning is not None:
             if not callable(on_warning):
                 raise TypeError("on_warning: expected a callable")
             _dispatch.start()
         self._context = _straightway.make_context(
-            (threads, pinned_bytes, policy, cache, evidence, on_warning)
+            (threads, pinned_bytes, policy, cache, evidence, on_warning, pin_bytes)
         )
 
     def warmup(self, device: int | str | None = None) -> None:

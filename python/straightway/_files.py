@@ -13,6 +13,7 @@ from . import _dispatch, _straightway
 from ._contexts import Context
 from ._devices import device_index
 from ._jobs import Job, abandon, finish, wrap_job
+from ._pins import Pin
 from ._values import Plan, Receipt, wrap
 
 Size = SupportsIndex | str
@@ -365,6 +366,21 @@ class File:
             size = max(0, self.size - max(0, start))
         inner = self._file.explain_space(direction, device_index(to), offset, size, call)
         return wrap(Plan, inner)
+
+    def pin(
+        self,
+        ranges: Iterable[tuple[Size, Size]] | None = None,
+        *,
+        device: int | str | None = None,
+    ) -> Pin:
+        """Keeps page-cache pages of the file registered with the GPU's driver; see Pin.
+
+        ranges: (offset, size) tuples, as far as the file goes; by default all of it. device: whose
+        context registers the pages, which every GPU of this process can then read; by default that
+        of the thread's current context, else the first.
+        """
+        given = None if ranges is None else [tuple(entry) for entry in ranges]
+        return Pin._wrap(self._file.pin(given, -1 if device is None else device_index(device)))
 
     @property
     def size(self) -> int:

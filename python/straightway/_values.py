@@ -311,6 +311,17 @@ class Receipt(_Value):
         return self._value.pinned_bytes
 
     @property
+    def pin_bytes(self) -> int:
+        """How much of the file's page cache pins held.
+
+        >>> import straightway as sw
+        >>> with sw.open(path) as file:
+        ...     file.read_into(bytearray(1)).pin_bytes
+        0
+        """
+        return self._value.pin_bytes
+
+    @property
     def times(self) -> Times:
         """When it was queued, started, saw its first byte, and was done."""
         return Times(*self._value.times())

@@ -122,6 +122,19 @@ Result<void> hand_out_file(Result<File> opened, sw_file** file) {
   return {};
 }
 
+Result<PinOptions> pin_options_of(const sw_file_range* ranges, std::size_t count,
+                                  std::int32_t device) {
+  if (ranges == nullptr && count != 0) return null_argument("ranges");
+  PinOptions options;
+  options.device = device;
+  if (ranges == nullptr) return options;
+  options.ranges.emplace();
+  for (std::size_t i = 0; i < count; ++i) {
+    options.ranges->push_back({ranges[i].offset, ranges[i].size_bytes});
+  }
+  return options;
+}
+
 Result<void> hand_out_plan(Result<Plan> explained, sw_plan** plan) {
   if (!explained) return std::move(explained.error());
   *plan = new sw_plan(std::move(*explained));
@@ -220,6 +233,26 @@ const char* sw_file_path(const sw_file* file) {
 int sw_file_descriptor(const sw_file* file) {
   return file == nullptr ? -1 : file->file.descriptor();
 }
+
+sw_status sw_file_pin(const sw_file* file, const sw_file_range* ranges, size_t count,
+                      int32_t device, sw_pin** pin, sw_error* error) {
+  return guarded(error, [&]() -> Result<void> {
+    if (Result<void> out = clear_out(pin, "pin"); !out) return out;
+    if (file == nullptr) return null_argument("file");
+    Result<PinOptions> options = pin_options_of(ranges, count, device);
+    if (!options) return options.error();
+    Result<Pin> made = file->file.pin(*options);
+    if (!made) return made.error();
+    *pin = new sw_pin{std::move(*made)};
+    return {};
+  });
+}
+
+int sw_pin_holds(const sw_pin* pin) {
+  return guarded_getter(0, [&] { return pin != nullptr && pin->pin.holds() ? 1 : 0; });
+}
+
+void sw_pin_release(sw_pin* pin) { delete pin; }
 
 sw_status sw_read_into(const sw_file* file, void* address, size_t memory_bytes,
                        const sw_call_options* options, sw_receipt** receipt, sw_error* error) {

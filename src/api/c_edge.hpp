@@ -27,6 +27,10 @@ struct sw_file {
   std::string path;  // outlives the open file
 };
 
+struct sw_pin {
+  straightway::Pin pin;
+};
+
 struct sw_job {
   straightway::Job job;
 };

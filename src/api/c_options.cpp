@@ -10,8 +10,8 @@ namespace straightway::c_edge {
 Result<ContextOptions> context_options_of(const sw_context_options* given) {
   Result<sw_context_options> taken = take(given, "sw_context_options");
   if (!taken) return taken.error();
-  constexpr std::uint32_t known =
-      SW_CONTEXT_THREADS | SW_CONTEXT_PINNED_BYTES | SW_CONTEXT_NO_LEDGER | SW_CONTEXT_LEDGER;
+  constexpr std::uint32_t known = SW_CONTEXT_THREADS | SW_CONTEXT_PINNED_BYTES |
+                                  SW_CONTEXT_NO_LEDGER | SW_CONTEXT_LEDGER | SW_CONTEXT_PIN_BYTES;
   if ((taken->flags & ~known) != 0)
     return invalid("use sw_context_options.flags", "it has bits that mean nothing");
   if ((taken->flags & SW_CONTEXT_NO_LEDGER) != 0 && (taken->flags & SW_CONTEXT_LEDGER) != 0)
@@ -28,6 +28,7 @@ Result<ContextOptions> context_options_of(const sw_context_options* given) {
   options.evidence = *evidence;
   if ((taken->flags & SW_CONTEXT_THREADS) != 0) options.threads = taken->threads;
   if ((taken->flags & SW_CONTEXT_PINNED_BYTES) != 0) options.pinned_bytes = taken->pinned_bytes;
+  if ((taken->flags & SW_CONTEXT_PIN_BYTES) != 0) options.pin_bytes = taken->pin_bytes;
   if ((taken->flags & SW_CONTEXT_NO_LEDGER) != 0) options.ledger = false;
   if ((taken->flags & SW_CONTEXT_LEDGER) != 0) options.ledger = true;
   if (taken->on_warning != nullptr)

@@ -37,7 +37,8 @@ sw_receipt_summary summary_of(const Receipt& receipt) {
           .range_count = receipt.ranges ? receipt.ranges->offset.size() : 0,
           .found_hot_bytes = receipt.found.hot_bytes,
           .found_cold_bytes = receipt.found.cold_bytes,
-          .found_unknown_bytes = receipt.found.unknown_bytes};
+          .found_unknown_bytes = receipt.found.unknown_bytes,
+          .pin_bytes = receipt.pin_bytes};
 }
 
 sw_route_share share_of(const Receipt& receipt, Route route) {

@@ -1,7 +1,5 @@
 #include "api/call.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -200,95 +198,6 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   return prepared;
 }
 
-// Behind the process's file size limit the kernel sends SIGXFSZ, which ends a program that has no
-// handler. The threads that drive transfers block it and get EFBIG.
-bool may_hit_size_limit(const CallRange& range, Direction direction) {
-  rlimit limit{};
-  return direction == Direction::write && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-         range.offset + range.size_bytes > limit.rlim_cur;
-}
-
-// A read that a crew shares: a single run through the page cache, which may keep it.
-bool wants_crew(const Plan& plan) {
-  return plan.request.direction == Direction::read && plan.run_count == 1 &&
-         !plan.runs[0].direct_io && plan.runs[0].file.size_bytes > drive::inline_limit_bytes &&
-         (plan.runs[0].cold == ColdWay::same || plan.runs[0].cold == ColdWay::ahead);
-}
-
-// Whether the caller's own thread does it: small, nobody watches, and of device memory all through
-// the page cache.
-bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
-  if (options.on_progress || options.deadline ||
-      may_hit_size_limit(range, plan.request.direction) ||
-      (range.size_bytes > drive::inline_limit_bytes && !wants_crew(plan))) {
-    return false;
-  }
-  if (plan.request.memory.space == SpaceKind::host) return true;
-  return std::all_of(plan.runs.begin(), plan.runs.begin() + plan.run_count,
-                     [](const Run& run) { return run.route == Route::staged && !run.direct_io; });
-}
-
-// Moves the plan's bytes on this thread. Empty: all desks of the device are taken.
-std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
-                                        const transport::FileRef& ref, const CallOptions& options,
-                                        Receipt& receipt) {
-  const auto outcome = [](std::optional<Error> error) -> Result<void> {
-    if (error) return std::move(*error);
-    return {};
-  };
-  const auto& memory = plan.request.memory;
-  auto* crew = wants_crew(plan) ? &engine.crew() : nullptr;
-  if (memory.space == SpaceKind::host) {
-    return outcome(drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
-                                          may_fall_back(plan), crew, receipt));
-  }
-  const auto size_bytes = plan.request.file.size_bytes;
-  auto desk = engine.take_desk(memory.device, size_bytes);
-  if (!desk || !*desk) return {};  // the pump's way says what is wrong
-  const auto stream =
-      options.stream ? std::optional<void*>(options.stream->handle) : std::optional<void*>();
-  auto error = drive::transfer_inline_device(engine.syscalls(), plan, ref, plan.file->path, **desk,
-                                             stream, crew, receipt);
-  if (error && error->origin == ErrorOrigin::cuda) desk->reset();
-  engine.give_desk(memory.device, size_bytes, std::move(*desk));
-  return outcome(std::move(error));
-}
-
-std::optional<Result<Receipt>> finish_inline(const CallRange& range, const Plan& plan,
-                                             const CallOptions& options, std::uint64_t queued_ns) {
-  auto receipt = begin_receipt(plan, queued_ns);
-  count_refused_direct(receipt, plan, *range.file);
-  auto& engine = *range.file->engine;
-  const auto ref = range.file->ref(uses_direct(plan));
-  receipt.times.started_ns = queued_ns;
-  const auto moved = move_inline(engine, plan, ref, options, receipt);
-  if (!moved) return {};
-  std::optional<Error> error;
-  if (!*moved) error = moved->error();
-  if (!error && options.sync != Sync::none && plan.request.direction == Direction::write) {
-    auto synced = sync_file(engine.syscalls(), *range.file, options.sync, ref.fd);
-    if (!synced) error = synced.error();
-  }
-  receipt.times.done_ns = drive::now_ns();
-  receipt.times.first_byte_ns = receipt.moved_bytes > 0 ? receipt.times.done_ns : 0;
-  if (error) {
-    engine.record_error(plan.request.direction);
-    return Result<Receipt>(std::move(*error));
-  }
-  if (plan.request.direction == Direction::read && receipt.moved_bytes < receipt.wanted_bytes) {
-    receipt.ended_early = true;
-    if (receipt.moved_bytes > 0) receipt.end_of_file = receipt.file_offset + receipt.moved_bytes;
-    if (receipt.moved_bytes == 0) {
-      receipt.end_of_file = range.file->size().ok() ? *range.file->size() : receipt.file_offset;
-    }
-  }
-  engine.record(receipt);
-  if (!options.exact && plan.settings->evidence.value == Demand::any) {
-    return Result<Receipt>(std::move(receipt));
-  }
-  return judge_receipt(std::move(receipt), options);
-}
-
 std::shared_ptr<Job::State> new_state(const Prepared& prepared, std::shared_ptr<void> owner) {
   auto state = std::make_shared<Job::State>();
   state->engine = prepared.ranges.front().file->engine;
@@ -424,6 +333,13 @@ std::vector<CallRange> only(CallRange range) {
   return ranges;
 }
 
+static void add_pins(plan::Facts& facts, OpenFile& file) {
+  const auto pins = file.pins();
+  if (!pins || file.engine->is_forked_child()) return;
+  facts.pinned = pins->extents();
+  facts.pin_lost = facts.pinned.empty() && pins->lost();
+}
+
 Result<Plan> plan_call(Direction direction, const CallRange& range,
                        const std::shared_ptr<const Settings>& settings, const MemoryRange* known,
                        std::uint64_t spare_memory_bytes) {
@@ -438,7 +354,7 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
   request.registered = range.registered;
   request.file = {range.offset, range.size_bytes};
   request.spare_memory_bytes = spare_memory_bytes;
-  plan::Facts facts{range.file->facts, nullptr, nullptr};
+  plan::Facts facts{range.file->facts, nullptr, nullptr, {}, false};
   if (range.peer) {
     request.memory = peer_range(range);
     facts.peer = peer_facts(range);
@@ -466,18 +382,8 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
   const bool with_gpu =
       request.memory.space == SpaceKind::cuda || (known != nullptr && !range.peer);
   facts.machine = engine.machine(with_gpu);
+  if (request.memory.space == SpaceKind::cuda) add_pins(facts, *range.file);
   return plan::make_plan(request, facts, settings);
-}
-
-std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
-                                         const CallOptions& options) {
-  if (range.size_bytes > drive::crew_limit_bytes) return {};
-  if (may_be_peer(range)) return {};
-  const auto queued_ns = drive::now_ns();
-  auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
-  if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};
-  if (!secure_direct(*plan, *range.file)) return {};
-  return finish_inline(range, *plan, options, queued_ns);
 }
 
 Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,

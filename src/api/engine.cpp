@@ -16,6 +16,7 @@
 #include "os/machine_facts.hpp"
 #include "os/memory_access.hpp"
 #include "plan/settings.hpp"
+#include "transport/pinned_cache.hpp"
 #include "transport/posix.hpp"
 #include "transport/staged.hpp"
 #include "transport/threaded.hpp"
@@ -102,6 +103,12 @@ Result<std::unique_ptr<transport::Transport>> TransportMaker::operator()(
     return std::unique_ptr<transport::Transport>(
         std::make_unique<transport::Threaded>(posix(), threads, wake));
   }
+  if (key.pinned_cache) {
+    auto lane = space->open_lane(key.device);
+    if (!lane) return lane.error();
+    return std::unique_ptr<transport::Transport>(
+        std::make_unique<transport::PinnedCache>(std::move(*lane)));
+  }
   const bool in_parts = pinned_bytes >= 2 * first_ring_bytes;
   auto ring = pin_ring(*space, key.device, in_parts ? first_ring_bytes : pinned_bytes, threads);
   if (!ring) return ring.error();
@@ -160,6 +167,7 @@ struct Engine::Parts {
   drive::Crew crew;
   std::unique_ptr<drive::Pump> pump;
   std::atomic<drive::Pump*> started_pump{nullptr};
+  std::shared_ptr<memory::PinBudget> pin_budget;
   std::unique_ptr<receipt::Ledger> ledger;
   std::atomic<receipt::Ledger*> started_ledger{nullptr};
   bool ledger_tried = false;
@@ -174,6 +182,7 @@ Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options,
   override_setting(settings->evidence, options.evidence);
   override_setting(settings->threads, options.threads);
   override_setting(settings->pinned_bytes, options.pinned_bytes);
+  override_setting(settings->pin_bytes, options.pin_bytes);
   override_setting(settings->ledger, options.ledger);
   if (options.threads && *options.threads > 1024) {
     return Error{ErrorKind::invalid_argument,
@@ -352,6 +361,18 @@ std::shared_ptr<memory::Space> Engine::device_space() {
   auto& live = parts();
   const std::lock_guard lock(live.mutex);
   return cuda(live).space;
+}
+
+std::shared_ptr<memory::PinBudget> Engine::pin_budget() {
+  constexpr std::uint64_t share_of_available = 4;
+  auto& live = parts();
+  const std::lock_guard lock(live.mutex);
+  if (!live.pin_budget) {
+    const auto wanted = settings_->pin_bytes.value;
+    live.pin_budget = std::make_shared<memory::PinBudget>(
+        wanted > 0 ? wanted : os::spare_memory_bytes().value_or(0) / share_of_available);
+  }
+  return live.pin_budget;
 }
 
 void Engine::wake_pump() {

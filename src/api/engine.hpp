@@ -13,6 +13,7 @@
 #include "drive/crew.hpp"
 #include "drive/pump.hpp"
 #include "memory/cuda_space.hpp"
+#include "memory/file_pins.hpp"
 #include "memory/peer_memory.hpp"
 #include "os/syscalls.hpp"
 #include "receipt/ledger.hpp"
@@ -51,6 +52,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Shares the larger of the small reads.
   drive::Crew& crew();
   Result<void> submit(std::shared_ptr<drive::Order> order);
+  // The CUDA space; null where there is none, or in a forked child.
+  std::shared_ptr<memory::Space> device_space();
+  // What pins of files may hold, all together.
+  std::shared_ptr<memory::PinBudget> pin_budget();
   void wake_pump();
   // Runs work (fsync) on a thread of its own; one after the other. Throws std::bad_alloc with
   // nothing begun.
@@ -75,7 +80,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const memory::Cuda& cuda(Parts& live);
   Result<drive::Pump*> pump(Parts& live);
   receipt::Ledger* start_ledger(Parts& live);
-  std::shared_ptr<memory::Space> device_space();
 
   std::shared_ptr<const Settings> settings_;
   std::function<void(std::string_view)> on_warning_;

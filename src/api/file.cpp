@@ -89,6 +89,7 @@ void add_receipt(Receipt& sum, RangeTable& table, const Receipt& part) {
   sum.disk_bytes = sum.disk_measured ? sum.disk_bytes + part.disk_bytes : 0;
   sum.threads = std::max(sum.threads, part.threads);
   sum.pinned_bytes = std::max(sum.pinned_bytes, part.pinned_bytes);
+  sum.pin_bytes = std::max(sum.pin_bytes, part.pin_bytes);
   sum.times.done_ns = part.times.done_ns;
   if (part.ranges) {
     const auto append = [](auto& to, const auto& from) {

@@ -219,6 +219,8 @@ void OpenFile::close() {
 
 void OpenFile::close_descriptors() {
   if (descriptors_closed_.exchange(true)) return;
+  // No copy uses them any more. In a forked child they are the parent's.
+  if (has_pins_ && engine->generation() == generation_) pins_->close(false);
   os::Descriptor direct(direct_fd_.exchange(-1));
   direct.reset();
   fd_.reset();
@@ -238,10 +240,10 @@ os::FileStorage OpenFile::storage() {
 }
 
 transport::FileRef OpenFile::ref(bool with_direct) {
-  if (!with_direct) return {fd_.get(), -1};
+  if (!with_direct) return {fd_.get(), -1, pins()};
   const int code = direct_code_.load();
   if (direct_fd_.load() < 0 && (code == 0 || may_pass(code))) open_direct();
-  return {fd_.get(), direct_fd_.load()};
+  return {fd_.get(), direct_fd_.load(), pins()};
 }
 
 // The same file again, with O_DIRECT: through /proc, which follows no path, else (no /proc) through

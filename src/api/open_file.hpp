@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "api/engine.hpp"
+#include "memory/file_pins.hpp"
 #include "os/descriptor.hpp"
 #include "os/peer_facts.hpp"
 #include "straightway/file.hpp"
@@ -41,6 +43,10 @@ struct OpenFile {
   int direct_code() const { return direct_code_.load(); }
   // What it lies on; looked up once.
   os::FileStorage storage();
+  // The pins of this file; null until make_pins() made them.
+  std::shared_ptr<memory::FilePins> pins() const;
+  // Made by the first call; an error where the file cannot be pinned safely. Not in a forked child.
+  Result<std::shared_ptr<memory::FilePins>> make_pins(std::int32_t device);
   // May bytes move this way? The error says how to open the file instead.
   Result<void> allows(Direction direction) const;
 
@@ -65,11 +71,15 @@ struct OpenFile {
   void warn_of_direct() const;
 
   os::Descriptor fd_;
-  // No locks here: a fork may come while another thread holds one, and the child uses the file too.
+  // No locks here: a fork may come while another thread holds one, and the child uses the file too
+  // (but makes no pins).
   std::atomic<int> direct_fd_{-1};
   std::atomic<int> direct_code_{0};  // why it was refused last
   std::atomic<bool> warned_of_direct_{false};
   std::atomic<bool> descriptors_closed_{false};
+  std::mutex pins_mutex_;
+  std::atomic<bool> has_pins_{false};
+  std::shared_ptr<memory::FilePins> pins_;
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> last_closes_{false};
   std::atomic<bool> storage_known_{false};  // the two that follow; threads store the same

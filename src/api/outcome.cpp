@@ -18,7 +18,7 @@ Error refusal(const Plan& plan) {
     const auto reason = plan.refused[index(route)];
     if (reason == Reason::none || reason == Reason::policy_forbids ||
         reason == Reason::space_is_host || reason == Reason::space_is_device ||
-        reason == Reason::not_pinned) {
+        reason == Reason::not_pinned || reason == Reason::pin_lost) {
       continue;
     }
     if (!why.empty()) why += "; ";
@@ -46,6 +46,7 @@ Receipt begin_receipt(const Plan& plan, std::uint64_t queued_ns) {
   receipt.wanted_bytes = plan.request.file.size_bytes;
   receipt.refused = plan.refused;
   receipt.layer = plan.cufile.counters;
+  receipt.pin_bytes = plan.pin_bytes;
   receipt.file = plan.file;
   receipt.machine = plan.machine;
   receipt.settings = plan.settings;

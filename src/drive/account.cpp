@@ -9,7 +9,7 @@ namespace straightway::drive {
 Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
                       std::int64_t disk_bytes) {
   if (bytes == 0) return {};
-  if (route == Route::buffered || route == Route::staged) {
+  if (route == Route::buffered || route == Route::staged || route == Route::pinned_cache) {
     return {EvidenceKind::observed, Witness::own_copy, Scope::request};
   }
   if (route == Route::direct_host && direction == Direction::read &&

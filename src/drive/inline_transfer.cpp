@@ -8,6 +8,7 @@
 
 #include "drive/account.hpp"
 #include "drive/verdict.hpp"
+#include "transport/pinned_cache.hpp"
 
 namespace straightway::drive {
 namespace {
@@ -193,6 +194,30 @@ std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const 
   if (!error && request.direction == Direction::read) error = copy(receipt.moved_bytes);
   receipt.pinned_bytes = desk.size_bytes();
   return error;
+}
+
+Result<bool> transfer_inline_pinned(const Plan& plan, const transport::FileRef& file,
+                                    const std::string& path, memory::Desk& desk,
+                                    std::optional<void*> stream, Receipt& receipt) {
+  const auto& run = plan.runs[0];
+  const auto& request = plan.request;
+  if (!file.pins) return false;
+  const auto address = request.memory.address + (run.file.offset - request.file.offset);
+  auto copied = transport::copy_pinned(*file.pins, desk, run.file, address, stream);
+  if (!copied) {
+    auto error = copied.error();
+    error.path = path;
+    error.offset = run.file.offset;
+    return error;
+  }
+  if (!*copied) return false;
+  const auto bytes = run.file.size_bytes;
+  receipt.moved_bytes = bytes;
+  receipt.routes[index(Route::pinned_cache)] = {
+      bytes, 1, run.reason, own_evidence(Route::pinned_cache, Direction::read, bytes, 0)};
+  receipt.disk_measured = true;  // the pages are in memory
+  receipt.threads = 1;
+  return true;
 }
 
 }  // namespace straightway::drive

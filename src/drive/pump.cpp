@@ -84,6 +84,7 @@ struct Pump::Loop {
   void give_up(Active& active);
   void begin(Active& active, std::uint32_t id);
   Result<Station*> station(const TransportKey& key, const Order& order);
+  Result<transport::Transport*> use_station(Active& active, const TransportKey& key);
   void report_progress(Active& active, std::uint64_t now);
   void finish(Active& active, std::optional<Error> error);
   void close_broken();
@@ -238,32 +239,47 @@ void Pump::Loop::begin(Active& active, std::uint32_t id) {
   }
   Routes routes;
   std::array<bool, 2> needed{order.spec.legs.empty(), false};  // a warm-up: open it
+  bool pinned_cache = false;
   for (const auto& leg : order.spec.legs) {
     for (std::uint8_t i = 0; i < leg.run_count; ++i) {
       needed[leg.runs[i].direct_io] = true;
       if (leg.runs[i].cold == ColdWay::direct) needed[1] = true;
+      pinned_cache |= leg.runs[i].route == Route::pinned_cache;
     }
   }
   if (needed[1]) needed[0] = true;  // to fall back to, and for edges
+  if (pinned_cache) {
+    auto opened = use_station(active, {order.space, order.device, false, true});
+    if (!opened) return finish(active, opened.error());
+    routes.buffered[index(Route::pinned_cache)] = *opened;
+  }
   for (const bool direct_io : {false, true}) {
     if (!needed[direct_io]) continue;
     // The CPU reaches peer memory too: transports of host memory move it.
     const auto space = order.space == SpaceKind::peer ? SpaceKind::host : order.space;
-    auto opened = station({space, order.device, space == SpaceKind::host && direct_io}, order);
+    auto opened =
+        use_station(active, {space, order.device, space == SpaceKind::host && direct_io, false});
     if (!opened) return finish(active, opened.error());
-    active.stations.push_back(*opened);
-    ++(*opened)->users;
     auto& table = direct_io ? routes.direct : routes.buffered;
     // Only the routes that these transports are: nothing stands in for another route.
     if (order.space == SpaceKind::peer) {
-      table[index(Route::buffered)] = table[index(Route::p2pdma)] = (*opened)->transport.get();
+      table[index(Route::buffered)] = table[index(Route::p2pdma)] = *opened;
     } else if (order.space == SpaceKind::host) {
-      table[index(Route::buffered)] = table[index(Route::direct_host)] = (*opened)->transport.get();
+      table[index(Route::buffered)] = table[index(Route::direct_host)] = *opened;
     } else {
-      table[index(Route::staged)] = (*opened)->transport.get();
+      table[index(Route::staged)] = *opened;
     }
   }
   active.transfer = std::make_unique<Transfer>(std::move(order.spec), routes, id);
+}
+
+// Opened, or open already; the transfer's until it is finished.
+Result<transport::Transport*> Pump::Loop::use_station(Active& active, const TransportKey& key) {
+  auto found = station(key, *active.order);
+  if (!found) return found.error();
+  active.stations.push_back(*found);
+  ++(*found)->users;
+  return (*found)->transport.get();
 }
 
 Result<Pump::Loop::Station*> Pump::Loop::station(const TransportKey& key, const Order& order) {
@@ -285,10 +301,11 @@ void Pump::Loop::report_progress(Active& active, std::uint64_t now) {
 void Pump::Loop::finish(Active& active, std::optional<Error> error) {
   Drained drained{active.transfer.get(), std::move(error), 0, 0};
   for (auto* station : active.stations) {
+    --station->users;
+    if (active.transfer && !active.transfer->used(*station->transport)) continue;
     const auto& capabilities = station->transport->capabilities();
     drained.threads = std::max(drained.threads, capabilities.threads);
     drained.pinned_bytes = std::max(drained.pinned_bytes, capabilities.pinned_bytes);
-    --station->users;
   }
   auto order = std::move(active.order);
   const auto transfer = std::move(active.transfer);

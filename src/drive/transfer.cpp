@@ -52,8 +52,7 @@ void Transfer::skip_finished_legs() {
 // Looks at the next piece without taking it. False when there is none.
 bool Transfer::take_piece(Piece& piece) {
   if (!again_.empty()) {
-    piece = again_.back();
-    again_.pop_back();
+    piece = take_again();
     return true;
   }
   if (ready_.empty()) {
@@ -67,6 +66,23 @@ bool Transfer::take_piece(Piece& piece) {
   if (gave_up_p2pdma_ && piece.route == Route::p2pdma) leave_direct(piece);  // once is enough
   if (no_dontcache_ && piece.dontcache) forgo_dontcache(piece);  // refused since it was decided
   return true;
+}
+
+// A piece that goes another way than it was planned for may be larger than what its transport
+// takes: then up to where segments of that size end.
+Transfer::Piece Transfer::take_again() {
+  Piece piece = again_.back();
+  const auto* transport = routes_.of(piece.route, piece.direct_io);
+  const auto largest = transport == nullptr ? 0 : transport->capabilities().largest_segment_bytes;
+  if (largest == 0 || piece.payload.size_bytes <= largest) {
+    again_.pop_back();
+    return piece;
+  }
+  auto& left = again_.back().payload;
+  piece.payload.size_bytes = largest - left.offset % largest;
+  left.offset += piece.payload.size_bytes;
+  left.size_bytes -= piece.payload.size_bytes;
+  return piece;
 }
 
 Transfer::Piece Transfer::new_piece() {
@@ -278,6 +294,9 @@ void Transfer::cache_after_all(Piece piece) {
 }
 
 void Transfer::settle(Piece piece, const transport::Completion& completion) {
+  if (piece.route == Route::pinned_cache && completion.result == -ESTALE) {
+    return stopped_ ? void() : leave_pin(piece);
+  }
   auto verdict = completion.error
                      ? Verdict::fail
                      : judge(spec_.direction, completion.result, piece.payload.size_bytes,
@@ -346,6 +365,17 @@ void Transfer::fall_back(Piece piece, std::int32_t code) {
   again_.push_back(piece);
 }
 
+// The pages were not those of the file (any more): the same bytes through the ring.
+void Transfer::leave_pin(Piece piece) {
+  piece.route = Route::staged;
+  piece.reason = Reason::pin_lost;
+  piece.counted = false;
+  left_pin_ = true;
+  ++fallbacks_;
+  if (fallback_code_ == 0) fallback_code_ = ESTALE;
+  again_.push_back(piece);
+}
+
 // Nothing of this leg lies at or behind the end any more.
 void Transfer::meet_end(const Piece& piece) {
   ends_[piece.leg] = std::min(ends_[piece.leg], piece.payload.offset);
@@ -389,6 +419,13 @@ std::uint64_t Transfer::leg_moved(std::size_t leg) const {
   return ends_[leg] == no_end ? leg_bytes_[leg] : ends_[leg] - spec_.legs[leg].range.offset;
 }
 
+bool Transfer::used(const transport::Transport& transport) const {
+  return std::ranges::any_of(attachments_, [&](const Attachments& of_file) {
+    return std::ranges::any_of(of_file,
+                               [&](const auto& entry) { return entry.first == &transport; });
+  });
+}
+
 void Transfer::account(Receipt& receipt) const {
   const bool measured = disk_bytes_ >= 0 && moved_bytes_ > 0 && spec_.direction == Direction::read;
   receipt.routes = shares_;
@@ -400,6 +437,7 @@ void Transfer::account(Receipt& receipt) const {
   receipt.found = windows_.found();
   if (receipt.found.looked())
     receipt.cold_reason = spec_.legs[windows_of_.first].runs[windows_of_.second].cold_reason;
+  if (left_pin_) receipt.refused[index(Route::pinned_cache)] = Reason::pin_lost;
   receipt.disk_measured = measured;
   receipt.disk_bytes = measured ? static_cast<std::uint64_t>(disk_bytes_) : 0;
   receipt.times.started_ns = started_ns_;

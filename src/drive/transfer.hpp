@@ -80,6 +80,9 @@ class Transfer {
   const std::optional<Error>& error() const { return error_; }
   std::optional<Error> take_error() { return std::exchange(error_, std::nullopt); }
 
+  // Whether a segment was ever given to it.
+  bool used(const transport::Transport& transport) const;
+
   // Only when drained: writes what moved into a receipt that already says what was wanted.
   void account(Receipt& receipt) const;
 
@@ -103,6 +106,7 @@ class Transfer {
   bool exhausted() const { return again_.empty() && ready_.empty() && leg_ >= spec_.legs.size(); }
   void skip_finished_legs();
   bool take_piece(Piece& piece);
+  Piece take_again();
   Piece new_piece();
   void resolve(Piece& piece, const Run& run);
   void remember_trimmed(const Piece& piece);
@@ -120,6 +124,7 @@ class Transfer {
   void fall_back(Piece piece, std::int32_t code);
   static void forgo_dontcache(Piece& piece);
   void cache_after_all(Piece piece);
+  void leave_pin(Piece piece);
   void change_route(Piece& piece) const;
   void leave_direct(Piece& piece) const;
   void meet_end(const Piece& piece);
@@ -159,6 +164,7 @@ class Transfer {
   std::int32_t fallback_code_ = 0;
   bool gave_up_direct_host_ = false;
   bool gave_up_p2pdma_ = false;
+  bool left_pin_ = false;
   std::int64_t disk_bytes_ = 0;  // -1: some part was not measured
   std::uint64_t started_ns_ = 0;
   std::uint64_t first_byte_ns_ = 0;

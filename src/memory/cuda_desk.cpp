@@ -33,12 +33,12 @@ Result<std::unique_ptr<Desk>> CopyDesk::open(std::shared_ptr<Devices> devices, i
 }
 
 // Where it fails nothing of it is in flight.
-Status CopyDesk::queue(Direction direction, std::uint64_t device_address, std::size_t size_bytes,
-                       Stream stream) {
+Status CopyDesk::queue(Direction direction, std::uint64_t device_address, std::byte* host,
+                       std::size_t size_bytes, Stream stream) {
   const Driver& driver = devices_->driver();
   Status status = direction == Direction::read
-                      ? driver.copy_to_device(device_address, data(), size_bytes, stream)
-                      : driver.copy_to_host(data(), device_address, size_bytes, stream);
+                      ? driver.copy_to_device(device_address, host, size_bytes, stream)
+                      : driver.copy_to_host(host, device_address, size_bytes, stream);
   if (status != success) return status;
   if (flag_.usable()) {
     status = flag_.write(driver, stream, ++copies_);
@@ -74,11 +74,12 @@ Status CopyDesk::wait(const UserStream& user) {
   return success;
 }
 
-Result<void> CopyDesk::copy(Direction direction, std::uint64_t device_address,
-                            std::size_t size_bytes, std::optional<void*> stream) {
+Result<void> CopyDesk::copy_between(Direction direction, std::uint64_t device_address,
+                                    std::byte* host, std::size_t size_bytes,
+                                    std::optional<void*> stream) {
   const char* attempted = direction == Direction::read ? "copy to" : "copy from";
   auto queued = on_user_stream(*devices_, device_, stream, attempted, [&](const UserStream& user) {
-    return queue(direction, device_address, size_bytes, user.stream);
+    return queue(direction, device_address, host, size_bytes, user.stream);
   });
   if (!queued) return queued.error();
   const Status status = wait(*queued);

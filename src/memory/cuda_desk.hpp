@@ -18,13 +18,21 @@ class CopyDesk final : public Desk {
   std::byte* data() const override { return pinned_->data(); }
   std::size_t size_bytes() const override { return size_bytes_; }
   Result<void> copy(Direction direction, std::uint64_t device_address, std::size_t size_bytes,
-                    std::optional<void*> stream) override;
+                    std::optional<void*> stream) override {
+    return copy_between(direction, device_address, data(), size_bytes, stream);
+  }
+  Result<void> copy_held(std::uint64_t device_address, std::byte* pages, std::size_t size_bytes,
+                         std::optional<void*> stream) override {
+    return copy_between(Direction::read, device_address, pages, size_bytes, stream);
+  }
 
  private:
   CopyDesk(std::shared_ptr<Devices> devices, int device, std::size_t size_bytes)
       : devices_(std::move(devices)), device_(device), size_bytes_(size_bytes) {}
-  Status queue(Direction direction, std::uint64_t device_address, std::size_t size_bytes,
-               Stream stream);
+  Result<void> copy_between(Direction direction, std::uint64_t device_address, std::byte* host,
+                            std::size_t size_bytes, std::optional<void*> stream);
+  Status queue(Direction direction, std::uint64_t device_address, std::byte* host,
+               std::size_t size_bytes, Stream stream);
   Status wait(const UserStream& user);
   Status ask(const UserStream& user);
 

@@ -17,6 +17,7 @@
   X(device_count, cuDeviceGetCount, Status(int*))                                                  \
   X(device_get, cuDeviceGet, Status(Device*, int))                                                 \
   X(device_name, cuDeviceGetName, Status(char*, int, Device))                                      \
+  X(device_attribute, cuDeviceGetAttribute, Status(int*, int, Device))                             \
   X(primary_retain, cuDevicePrimaryCtxRetain, Status(Context*, Device))                            \
   X(context_push, cuCtxPushCurrent_v2, Status(Context))                                            \
   X(context_pop, cuCtxPopCurrent_v2, Status(Context*))                                             \

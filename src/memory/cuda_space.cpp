@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "memory/cuda_desk.hpp"
+#include "memory/cuda_held_pages.hpp"
 #include "memory/cuda_lane.hpp"
 #include "memory/cuda_order.hpp"
 #include "memory/cuda_pinned.hpp"
@@ -34,6 +35,15 @@ class CudaSpace final : public Space {
 
   Result<std::unique_ptr<Desk>> open_desk(std::int32_t device, std::size_t size_bytes) override {
     return cuda::CopyDesk::open(devices_, device, size_bytes);
+  }
+
+  Result<void> can_hold_pages(std::int32_t device) override {
+    return cuda::can_hold_pages(*devices_, device);
+  }
+
+  Result<std::unique_ptr<HeldPages>> hold_pages(std::int32_t device, void* pages,
+                                                std::size_t size_bytes) override {
+    return cuda::hold_pages(devices_, device, pages, size_bytes);
   }
 
   Result<std::unique_ptr<Mark>> mark_stream(std::int32_t device,

@@ -73,6 +73,8 @@ inline constexpr unsigned event_blocking_sync = 1;
 inline constexpr unsigned event_disable_timing = 2;
 inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned host_register_read_only = 8;
+// CUdevice_attribute.
+inline constexpr int device_reads_held_pages = 113;  // READ_ONLY_HOST_REGISTER_SUPPORTED
 
 using DevicePointer = unsigned long long;
 using Device = int;

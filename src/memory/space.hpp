@@ -23,12 +23,23 @@ class Pinned {
   virtual std::size_t size_bytes() const = 0;
 };
 
+// Pages of the page cache that devices read by DMA: as they were, until this is destroyed, whatever
+// becomes of the file. Destroy it only when no copy uses them.
+class HeldPages {
+ public:
+  virtual ~HeldPages() = default;
+  // Whether the driver still knows them: a device that was reset forgets them.
+  virtual bool held() const = 0;
+  // In a forked child neither they nor their mapping are there.
+  virtual bool forked() const = 0;
+};
+
 // A queue of copies to or from one device, in order.
 class Lane {
  public:
   virtual ~Lane() = default;  // waits for its copies
   // Queues one copy; tickets count up from 1. read: host to device. The host side lies in pinned
-  // memory of this space.
+  // memory of this space, or (read) in held pages.
   virtual Result<std::uint64_t> copy(Direction direction, std::uint64_t device_address, void* host,
                                      std::size_t size_bytes) = 0;
   // The state of the oldest copies: returns the highest ticket that is done. An error is sticky:
@@ -48,6 +59,9 @@ class Desk {
   // it is done, whatever the outcome. A capturing stream is an error, and no capture is disturbed.
   virtual Result<void> copy(Direction direction, std::uint64_t device_address,
                             std::size_t size_bytes, std::optional<void*> stream) = 0;
+  // The same from held pages to device memory, of any size.
+  virtual Result<void> copy_held(std::uint64_t device_address, std::byte* pages,
+                                 std::size_t size_bytes, std::optional<void*> stream) = 0;
 };
 
 // A point in a user's stream. Any thread may ask, one at a time.
@@ -73,6 +87,13 @@ class Space {
                                               std::uint32_t threads = 1) = 0;
   virtual Result<std::unique_ptr<Lane>> open_lane(std::int32_t device) = 0;
   virtual Result<std::unique_ptr<Desk>> open_desk(std::int32_t device, std::size_t size_bytes) = 0;
+  // Whether hold_pages() can work. device -1, here and below: that of this thread's current
+  // context, else the first.
+  virtual Result<void> can_hold_pages(std::int32_t device) = 0;
+  // Holds whole pages of a read-only mapping of a file, for copies to any device of this space. The
+  // mapping outlives the result.
+  virtual Result<std::unique_ptr<HeldPages>> hold_pages(std::int32_t device, void* pages,
+                                                        std::size_t size_bytes) = 0;
   // The work queued on the user's stream up to now (nullopt: the legacy default stream of the
   // device). Called on the user's own thread. A capturing stream is an error, and no capture is
   // disturbed.

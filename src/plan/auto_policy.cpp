@@ -1,5 +1,7 @@
 // Straightway's own door: which way is best here, as far as it is known before anything moves.
 
+#include <algorithm>
+
 #include "plan/cold.hpp"
 #include "plan/direct_paths.hpp"
 #include "plan/planner.hpp"
@@ -115,6 +117,40 @@ void add_staged(Plan& plan, const Situation& now) {
   add_run(plan, run);
 }
 
+// The longest stretch of the range that pins hold; size 0: none.
+FileRange pinned_part(const FileRange& range, const std::vector<FileRange>& pinned) {
+  FileRange longest;
+  for (const auto& extent : pinned) {
+    const auto begin = std::max(range.offset, extent.offset);
+    const auto end = std::min(range.offset + range.size_bytes, extent.offset + extent.size_bytes);
+    if (end > begin && end - begin > longest.size_bytes) longest = {begin, end - begin};
+  }
+  return longest;
+}
+
+Reason pin_refusal(const Plan& plan, const Facts& facts) {
+  if (facts.pinned.empty()) return facts.pin_lost ? Reason::pin_lost : Reason::not_pinned;
+  if (plan.request.direction == Direction::write) return Reason::pinned_for_reads;
+  const Policy policy = settings_of(plan).policy.value;
+  return policy == Policy::automatic ? Reason::not_pinned : Reason::policy_forbids;
+}
+
+// What lies before and behind the pinned part goes through the ring.
+void add_device(Plan& plan, const Situation& now, const Facts& facts) {
+  const bool may_pin = now.policy == Policy::automatic && plan.request.direction == Direction::read;
+  const FileRange middle = may_pin ? pinned_part(now.range, facts.pinned) : FileRange{};
+  if (middle.size_bytes == 0) return add_staged(plan, now);
+  const auto middle_end = middle.offset + middle.size_bytes;
+  const auto end = now.range.offset + now.range.size_bytes;
+  Situation part = now;
+  part.range = {now.range.offset, middle.offset - now.range.offset};
+  add_staged(plan, part);
+  add_run(plan, {Route::pinned_cache, Reason::pinned, middle, pinned_segment_bytes});
+  part.range = {middle_end, end - middle_end};
+  add_staged(plan, part);
+  plan.refused[index(Route::staged)] = Reason::not_preferred;
+}
+
 // The direct route that is there, or none of them.
 bool add_direct_device(Plan& plan, const Situation& now) {
   const FileRange middle =
@@ -141,14 +177,14 @@ void refuse_unused_direct(Plan& plan, Reason reason) {
   }
 }
 
-void plan_device(Plan& plan, const Situation& now) {
+void plan_device(Plan& plan, const Situation& now, const Facts& facts) {
   const Reason no_device = device_refusal(plan.request.memory.device, machine_of(plan));
   if (no_device != Reason::none) return refuse_device(plan, no_device);
   plan.refused.fill(Reason::space_is_device);
   for (const Route route : {Route::nvfs, Route::p2pdma}) {
     plan.refused[index(route)] = direct_refusal(route, file_of(plan), machine_of(plan));
   }
-  plan.refused[index(Route::pinned_cache)] = Reason::not_pinned;
+  plan.refused[index(Route::pinned_cache)] = pin_refusal(plan, facts);
   plan.refused[index(Route::staged)] = Reason::policy_forbids;
   if (now.policy == Policy::direct) {
     const bool added = add_direct_device(plan, now);
@@ -156,21 +192,22 @@ void plan_device(Plan& plan, const Situation& now) {
     if (!added) fail(plan, plan.refused[index(Route::nvfs)]);
     return;
   }
-  // Hot bytes reach the device fastest through the ring, and unknown ones are never wrong there.
+  // Pinned bytes need no copy by the CPU; other hot bytes reach the device fastest through the
+  // ring, and unknown ones are never wrong there.
   refuse_unused_direct(
       plan, now.policy == Policy::staged ? Reason::policy_forbids : Reason::not_preferred);
-  add_staged(plan, now);
+  add_device(plan, now, facts);
 }
 
 }  // namespace
 
-void auto_policy(Plan& plan) {
+void auto_policy(Plan& plan, const Facts& facts) {
   const Situation now = situation_of(plan);
   if (now.range.size_bytes == 0) return;
   if (plan.request.memory.space == SpaceKind::host) {
     plan_host(plan, now);
   } else {
-    plan_device(plan, now);
+    plan_device(plan, now, facts);
   }
   clear_refusals_of_used(plan);
 }

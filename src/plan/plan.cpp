@@ -47,8 +47,9 @@ bool Plan::operator==(const Plan& other) const {
   return request == other.request && front == other.front && cufile == other.cufile &&
          run_count == other.run_count && runs == other.runs && refused == other.refused &&
          failure == other.failure && first_window == other.first_window &&
-         same_value(file, other.file) && same_value(machine, other.machine) &&
-         same_value(settings, other.settings) && same_value(peer, other.peer);
+         pin_bytes == other.pin_bytes && same_value(file, other.file) &&
+         same_value(machine, other.machine) && same_value(settings, other.settings) &&
+         same_value(peer, other.peer);
 }
 
 namespace plan {
@@ -144,12 +145,13 @@ Plan make_plan(const Request& request, const Facts& facts,
   plan.machine = facts.machine;
   plan.settings = settings;
   plan.peer = facts.peer;
+  for (const auto& range : facts.pinned) plan.pin_bytes += range.size_bytes;
   if (beyond_any_file(request)) {
     fail(plan, Reason::range_too_large);
   } else if (request.memory.space == SpaceKind::peer) {
     peer_policy(plan);
   } else if (request.door == Door::straightway) {
-    auto_policy(plan);
+    auto_policy(plan, facts);
   } else {
     layered_policy(plan);
   }

@@ -140,9 +140,12 @@ void add_runs(std::vector<Line>& lines, const Plan& plan) {
     const std::uint64_t count = segment_count(run);
     std::string segments = plural(count, "segment");
     if (count > 1) segments += " of " + format_bytes(run.segment_bytes);
+    const std::string source = run.route == Route::pinned_cache
+                                   ? format_bytes(plan.pin_bytes) + " of the file are pinned"
+                                   : storage_side(run);
     lines.push_back(
         {to_string(run.route), format_bytes(run.file.size_bytes),
-         fmt::format("{}, {}: {}", segments, storage_side(run), why(plan, run.reason, run.route))});
+         fmt::format("{}, {}: {}", segments, source, why(plan, run.reason, run.route))});
   }
 }
 

@@ -2,6 +2,8 @@
 // Request x Facts x Settings -> Plan. Pure: no system call, no clock, no thread.
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "straightway/plan.hpp"
 
@@ -11,6 +13,8 @@ struct Facts {
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;
   std::shared_ptr<const PeerFacts> peer;  // of peer memory, else null
+  std::vector<FileRange> pinned;  // what pins of the file hold, in order and apart
+  bool pin_lost = false;          // pins of the file were given up
 };
 
 // Never fails: a request that cannot be served as asked has Plan::failure set and no runs.
@@ -18,7 +22,7 @@ Plan make_plan(const Request& request, const Facts& facts,
                const std::shared_ptr<const Settings>& settings);
 
 // The route-choosing policy of the straightway door; fills plan.runs, refused and failure.
-void auto_policy(Plan& plan);
+void auto_policy(Plan& plan, const Facts& facts);
 // KvikIO's rules; fills plan.front.
 void front_layer(Plan& plan);
 // cuFile's rules for the requests that reach that layer; fills plan.cufile.

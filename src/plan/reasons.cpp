@@ -191,6 +191,12 @@ std::string chosen(Reason reason, const Words& words) {
       return "nothing known speaks against it; one block is tried before the others";
     case Reason::peer_copied:
       return "the CPU copies through the mapping of the device's memory";
+    case Reason::pinned:
+      return "the pages are pinned, so the GPU reads the page cache itself";
+    case Reason::pin_lost:
+      return words.route == Route::pinned_cache
+                 ? "the pin was given up, because the file changed; pin it again"
+                 : "the pin ended, or the file changed, before these bytes were read";
     default:
       return {};
   }
@@ -246,6 +252,8 @@ std::string refused(Reason reason, const Words& words) {
                          format_bytes(direct_block_bytes(words.file, words.machine)));
     case Reason::not_pinned:
       return "the file's pages were not pinned (File::pin)";
+    case Reason::pinned_for_reads:
+      return "pinned pages serve reads only";
     case Reason::not_preferred:
       return not_preferred(words);
     case Reason::policy_forbids:

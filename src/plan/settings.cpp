@@ -146,6 +146,7 @@ Result<void> read_own(Settings& settings, const Environment& environment) {
                 one(settings.evidence, "STRAIGHTWAY_EVIDENCE", parse_demand),
                 one(settings.threads, "STRAIGHTWAY_THREADS", parse_own_threads),
                 one(settings.pinned_bytes, "STRAIGHTWAY_PINNED_BYTES", parse_pinned_bytes),
+                one(settings.pin_bytes, "STRAIGHTWAY_PIN_BYTES", parse_size),
                 one(settings.ledger, "STRAIGHTWAY_LEDGER", parse_bool));
 }
 

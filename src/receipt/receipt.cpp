@@ -14,8 +14,8 @@ bool same_outcome(const Receipt& a, const Receipt& b) {
          a.retries == b.retries && a.fallbacks == b.fallbacks &&
          a.fallback_code == b.fallback_code && a.disk_measured == b.disk_measured &&
          a.disk_bytes == b.disk_bytes && a.found == b.found && a.cold_reason == b.cold_reason &&
-         a.threads == b.threads && a.pinned_bytes == b.pinned_bytes && a.times == b.times &&
-         a.layer == b.layer;
+         a.threads == b.threads && a.pinned_bytes == b.pinned_bytes && a.pin_bytes == b.pin_bytes &&
+         a.times == b.times && a.layer == b.layer;
 }
 
 }  // namespace

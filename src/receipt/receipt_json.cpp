@@ -114,6 +114,7 @@ void add_outcome(ordered_json& json, const Receipt& receipt) {
   json["found"] = found_json(receipt);
   json["threads"] = receipt.threads;
   json["pinned_bytes"] = receipt.pinned_bytes;
+  json["pin_bytes"] = receipt.pin_bytes;
   json["times"] = {{"queued_ns", times.queued_ns},
                    {"started_ns", times.started_ns},
                    {"first_byte_ns", times.first_byte_ns},

@@ -112,7 +112,8 @@ bool says_more(const Receipt& receipt, const Evidence& evidence) {
 }
 
 bool is_obvious(Reason reason) {
-  return reason == Reason::none || reason == Reason::host_memory || reason == Reason::device_memory;
+  return reason == Reason::none || reason == Reason::host_memory ||
+         reason == Reason::device_memory || reason == Reason::pinned;
 }
 
 bool is_copied(Route route) { return route == Route::staged || route == Route::buffered; }
@@ -126,12 +127,17 @@ Route main_route(const Receipt& receipt) {
 }
 
 std::string threads_text(const Receipt& receipt, Route route) {
-  if (receipt.threads == 0 || route != main_route(receipt)) return "";
+  if (receipt.threads == 0 || route != main_route(receipt) || route == Route::pinned_cache) {
+    return "";
+  }
   return fmt::format("{} {}{}", receipt.threads, is_copied(route) ? "copier" : "thread",
                      receipt.threads == 1 ? "" : "s");
 }
 
 std::string pinned_text(const Receipt& receipt, Route route) {
+  if (route == Route::pinned_cache) {
+    return format_bytes(receipt.pin_bytes) + " of the file are pinned";
+  }
   if (receipt.pinned_bytes == 0 || route != Route::staged) return "";
   return format_bytes(receipt.pinned_bytes) + " pinned";
 }

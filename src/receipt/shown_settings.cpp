@@ -41,6 +41,7 @@ std::vector<ShownSetting> shown_settings(const Settings& settings, Door door) {
                                     show("", "evidence", settings.evidence),
                                     show("", "threads", settings.threads),
                                     show("", "pinned_bytes", settings.pinned_bytes),
+                                    show("", "pin_bytes", settings.pin_bytes),
                                     show("", "ledger", settings.ledger)};
   if (door == Door::kvikio) add_front(list, settings.front);
   if (door != Door::straightway) add_cufile(list, settings.cufile);

@@ -13,12 +13,18 @@
 #include "straightway/result.hpp"
 #include "straightway/route.hpp"
 
+namespace straightway::memory {
+class FilePins;
+}
+
 namespace straightway::transport {
 
-// A file as transports see it. direct_fd is the O_DIRECT descriptor, -1 where there is none.
+// A file as transports see it. direct_fd is the O_DIRECT descriptor, -1 where there is none; pins
+// is null where none were ever made.
 struct FileRef {
   int fd = -1;
   int direct_fd = -1;
+  std::shared_ptr<memory::FilePins> pins = nullptr;
 };
 
 // What a transport needs of a file or memory while transfers run; keeps it alive. token is the

@@ -42,6 +42,8 @@ class Scripted final : public transport::Transport {
     transfer.complete(completion, 7);
   }
 
+  void take_at_most(std::uint64_t size_bytes) { capabilities_.largest_segment_bytes = size_bytes; }
+
   std::deque<Segment> taken;
   std::size_t room = 100;
   int attached = 0;
@@ -172,6 +174,34 @@ TEST_F(TransferTest, A2_ShortAndInterruptedSegmentsGoOn) {
   EXPECT_EQ(receipt.moved_bytes, 100U);
   EXPECT_EQ(receipt.retries, 2U);
   EXPECT_EQ(receipt.routes[index(Route::buffered)].segments, 1U);
+}
+
+TEST_F(TransferTest, ALostPinSendsTheBytesThroughTheRingInItsPieces) {
+  Run pinned = run_of(Route::pinned_cache, {1000, 9000});
+  pinned.segment_bytes = 1 << 20;
+  pinned.reason = Reason::pinned;
+  auto transfer = make({leg_of({1000, 9000}, {pinned})}, Direction::read, false);
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 1U);
+  transport.take_at_most(piece);
+  transport.answer(transfer, -ESTALE);
+  EXPECT_FALSE(transfer.drained());
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 3U);  // 1000, 4096, 8192
+  EXPECT_EQ(transport.taken[0].size_bytes, 3096U);
+  EXPECT_EQ(transport.taken[1].file_offset, 4096U);
+  EXPECT_EQ(transport.taken[2].size_bytes, 1808U);
+  EXPECT_EQ(transport.taken[2].address, 0x10000U + 7192);
+  for (const auto size : {3096, 4096, 1808}) transport.answer(transfer, size);
+  EXPECT_TRUE(transfer.drained());
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.moved_bytes, 9000U);
+  EXPECT_EQ(receipt.routes[index(Route::pinned_cache)].bytes, 0U);
+  EXPECT_EQ(receipt.routes[index(Route::staged)].bytes, 9000U);
+  EXPECT_EQ(receipt.routes[index(Route::staged)].reason, Reason::pin_lost);
+  EXPECT_EQ(receipt.refused[index(Route::pinned_cache)], Reason::pin_lost);
+  EXPECT_EQ(receipt.fallbacks, 1U);
+  EXPECT_EQ(receipt.fallback_code, ESTALE);
 }
 
 TEST_F(TransferTest, EndOfFileStopsWhatLiesBehindIt) {

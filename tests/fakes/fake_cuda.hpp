@@ -21,10 +21,12 @@
   X(fail_next, void(const char* function, int count, int status))                               \
   /* Every copy that runs from now on fails and breaks its context; 0 ends it. */               \
   X(fail_copies, void(int status))                                                              \
-  /* Undoes fail_next, fail_copies and hold. */                                                 \
+  /* Undoes fail_next, fail_copies, hold and hold_copies. */                                    \
   X(heal, void())                                                                               \
   /* While held, no queued work runs. Nested calls count. */                                    \
   X(hold, void(int on))                                                                         \
+  /* The same of copies alone; all else runs. */                                                \
+  X(hold_copies, void(int on))                                                                  \
   /* Destroys the primary context, as cuDevicePrimaryCtxReset by somebody else. */              \
   X(lose_device, void(int device))                                                              \
   /* A kernel: after delay_us, fills device memory, in stream order (null: legacy stream). */   \

@@ -229,6 +229,41 @@ TEST(AutoPolicy, DeviceMemoryIsStaged) {
   EXPECT_EQ(refusal(plan, Route::buffered), Reason::space_is_device);
 }
 
+TEST(AutoPolicy, PinnedPartsAreReadByTheGpuItself) {
+  Scene scene = device_scene();
+  scene.pinned = {{0, 4096}, {256 * MiB, 512 * MiB}, {2048 * MiB, 4096}};
+  Plan plan = scene.plan();
+  ASSERT_EQ(plan.run_count, 3);
+  EXPECT_EQ(plan.runs[0],
+            (straightway::Run{Route::staged, Reason::device_memory, {0, 256 * MiB}, MiB}));
+  EXPECT_EQ(
+      plan.runs[1],
+      (straightway::Run{Route::pinned_cache, Reason::pinned, {256 * MiB, 512 * MiB}, 256 * MiB}));
+  EXPECT_EQ(plan.runs[2],
+            (straightway::Run{Route::staged, Reason::device_memory, {768 * MiB, 256 * MiB}, MiB}));
+  EXPECT_EQ(refusal(plan, Route::pinned_cache), Reason::none);
+  EXPECT_EQ(plan.pin_bytes, 512 * MiB + 8192);
+  scene.pinned = {{0, 1024 * MiB}};
+  plan = scene.plan();
+  EXPECT_EQ(plan.run_count, 1);
+  EXPECT_EQ(refusal(plan, Route::staged), Reason::not_preferred);
+}
+
+TEST(AutoPolicy, PinsThatDoNotServeAreRefusedWithTheReason) {
+  Scene scene = device_scene();
+  scene.pinned = {{2048 * MiB, 4096}};
+  EXPECT_EQ(refusal(scene.plan(), Route::pinned_cache), Reason::not_pinned);
+  scene.pinned = {{0, 1024 * MiB}};
+  scene.settings.policy.value = Policy::staged;
+  EXPECT_EQ(refusal(scene.plan(), Route::pinned_cache), Reason::policy_forbids);
+  scene.settings.policy.value = Policy::automatic;
+  scene.request.direction = Direction::write;
+  EXPECT_EQ(refusal(scene.plan(), Route::pinned_cache), Reason::pinned_for_reads);
+  scene = device_scene();
+  scene.pin_lost = true;
+  EXPECT_EQ(refusal(scene.plan(), Route::pinned_cache), Reason::pin_lost);
+}
+
 TEST(AutoPolicy, PiecesFitASmallRing) {
   Scene scene = device_scene();
   scene.settings.pinned_bytes.value = 300 * KiB;

@@ -12,13 +12,16 @@ struct Scene {
   FileFacts file;
   MachineFacts machine;
   Settings settings;
+  std::vector<FileRange> pinned;
+  bool pin_lost = false;
 
   void resize(std::uint64_t size_bytes) {
     request.file.size_bytes = size_bytes;
     request.memory.size_bytes = size_bytes;
   }
   Plan plan() const {
-    const Facts facts{std::make_shared<FileFacts>(file), std::make_shared<MachineFacts>(machine)};
+    const Facts facts{std::make_shared<FileFacts>(file), std::make_shared<MachineFacts>(machine),
+                      pinned, pin_lost};
     return make_plan(request, facts, std::make_shared<Settings>(settings));
   }
 };

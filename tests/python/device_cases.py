@@ -302,6 +302,43 @@ def case_warmup(path: Path, content: bytes, gpu: FakeGpu) -> None:
     assert gpu.read(address, SIZE) == content[:SIZE]
 
 
+def case_pin(path: Path, content: bytes, gpu: FakeGpu) -> None:
+    address = gpu.allocate(SIZE)
+    warnings: list[str] = []
+    context = sw.Context(on_warning=warnings.append, pin_bytes="64M")
+    assert context.settings["pin_bytes"] == sw.Setting(64 << 20, "api")
+    with sw.open(path, context=context) as file:
+        with file.pin() as pin, file.pin([(0, "64K"), (1 << 20, 5)], device="cuda:0"):
+            assert pin.holds
+            assert pin.size == len(content)
+            assert "holds" in repr(pin)
+            receipt = file.read_into(CudaArray(address, SIZE), offset=5)
+            assert gpu.read(address, SIZE) == content[5 : 5 + SIZE]
+            assert receipt.routes["pinned-cache"].bytes == SIZE
+            assert receipt.pin_bytes >= len(content)
+            assert list(file.explain(to="cuda:0").routes) == ["pinned-cache"]
+        assert not pin.holds
+        pin.release()
+        assert list(file.explain(to="cuda:0").routes) == ["staged"]
+        pin = file.pin()
+        with open(path, "r+b") as other:
+            other.write(b"new")
+        receipt = file.read_into(CudaArray(address, SIZE))
+        assert gpu.read(address, SIZE) == b"new" + content[3:SIZE]
+        assert receipt.refused["pinned-cache"].code == "pin-lost"
+        assert not pin.holds
+        expect(ValueError, "ranges", lambda: file.pin([(1, 2, 3)]))  # type: ignore[list-item]
+        expect(ValueError, "device", lambda: file.pin(device="disk"))
+    expect(ValueError, "closed", file.pin)
+    small = sw.Context(pin_bytes=4096)
+    with sw.open(path, context=small) as file:
+        expect(MemoryError, "pin_bytes", file.pin)
+    while not warnings:
+        time.sleep(0.01)
+    assert len(warnings) == 1
+    assert "gave up the pin" in warnings[0]
+
+
 def make_stream(gpu: FakeGpu) -> int:
     library = gpu.library
     context, stream = ctypes.c_void_p(), ctypes.c_void_p()

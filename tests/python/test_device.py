@@ -23,6 +23,21 @@ def test_device(path: Path, fakes: Path, case: str) -> None:
     assert (child.returncode, child.stderr) == (0, "")
 
 
+def test_without_a_driver_a_pin_is_a_clear_error(path: Path) -> None:
+    code = """
+import io, sys
+import straightway as sw
+try:
+    sw.open(sys.argv[1]).pin()
+except io.UnsupportedOperation as error:
+    assert "pin" in str(error) and sys.argv[1] in str(error), error
+    sys.exit(0)
+sys.exit(1)
+"""
+    child = run_child("-c", code, str(path))
+    assert (child.returncode, child.stderr) == (0, "")
+
+
 def test_without_a_driver_the_gpu_is_a_clear_error(path: Path, tmp_path: Path) -> None:
     code = """
 import sys

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import HERE, run_child
 
-MODULES = ("", "._contexts", "._errors", "._files", "._jobs", "._values")
+MODULES = ("", "._contexts", "._errors", "._files", "._jobs", "._pins", "._values")
 EXAMPLES = sorted((HERE.parents[1] / "examples" / "python").glob("*.py"))
 
 

@@ -73,6 +73,8 @@ class CheckTest(ProgramTest):
             self.assertRegex(section["title"], title)
         facts = by_subject(sections[1])
         self.assertIn("1 MiB of 1 MiB resident", facts["page cache"]["fact"])
+        self.assertIn(facts["pin"]["verdict"], ("pass", "lacking"))
+        self.assertTrue(facts["pin"]["fact"])
         device, host = by_subject(sections[2]), by_subject(sections[3])
         for route in ("nvfs", "p2pdma", "staged"):
             self.assertIn(route, device)

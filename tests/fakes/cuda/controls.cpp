@@ -26,12 +26,19 @@ void fake_cuda_heal() {
   state().injected.clear();
   state().copy_error = success;
   state().held = 0;
+  state().held_copies = 0;
   state().changed.notify_all();
 }
 
 void fake_cuda_hold(int on) {
   const Lock lock(state().mutex);
   state().held += on != 0 ? 1 : -1;
+  state().changed.notify_all();
+}
+
+void fake_cuda_hold_copies(int on) {
+  const Lock lock(state().mutex);
+  state().held_copies += on != 0 ? 1 : -1;
   state().changed.notify_all();
 }
 

@@ -11,6 +11,8 @@ struct End {
   char* at = nullptr;
   std::shared_ptr<Mapping> keep;  // device memory
   bool pinned = false;
+  std::shared_ptr<PageHold> hold = nullptr;  // held pages: their bytes, not the mapping's
+  std::size_t hold_offset = 0;
 };
 
 End device_end(DevicePointer address, std::size_t size) {
@@ -21,8 +23,16 @@ End device_end(DevicePointer address, std::size_t size) {
 
 End host_end(const void* address, std::size_t size) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  return {static_cast<char*>(const_cast<void*>(address)), nullptr,
-          find_registration(at, size) != nullptr};
+  std::uintptr_t start = 0;
+  const Registration* found = find_registration(at, size, &start);
+  End end;
+  end.at = static_cast<char*>(const_cast<void*>(address));
+  end.pinned = found != nullptr;
+  if (found != nullptr && found->hold) {
+    end.hold = found->hold;
+    end.hold_offset = at - start;
+  }
+  return end;
 }
 
 // Device or host, as the address says.
@@ -39,13 +49,20 @@ bool is_to_be_wrong() {
 }
 
 // What the worker does: the copy, or the failure that was asked for.
-void move_bytes(ContextState* context, const End& to, const char* from, std::size_t size) {
+void move_bytes(ContextState* context, const End& to, const End& from, std::size_t size) {
   {
-    const Lock lock(state().mutex);
+    Lock lock(state().mutex);
+    state().changed.wait(lock, [] { return state().held_copies == 0; });
     if (state().copy_error != success) context->broken = state().copy_error;
     if (context->broken != success) return;
   }
-  std::memmove(to.at, from, size);
+  if (!from.hold) {
+    std::memmove(to.at, from.at, size);
+  } else if (!from.hold->read(from.hold_offset, to.at, size)) {
+    const Lock lock(state().mutex);
+    context->broken = illegal_address;
+    return;
+  }
   if (to.keep != nullptr && size > 0 && is_to_be_wrong()) to.at[size / 2] ^= 1;
 }
 
@@ -58,10 +75,13 @@ Status copy_on(Lock& lock, const std::shared_ptr<StreamState>& stream, const End
   if (!late_source || !late_target) ++state().pageable_copies;
   std::shared_ptr<Work> work;
   if (late_source) {
-    work = submit(stream, [=] { move_bytes(context, to, from.at, size); }, some_delay_us());
+    work = submit(stream, [=] { move_bytes(context, to, from, size); }, some_delay_us());
   } else {
     auto bytes = std::make_shared<std::vector<char>>(from.at, from.at + size);
-    work = submit(stream, [=] { move_bytes(context, to, bytes->data(), size); }, some_delay_us());
+    End copied;
+    copied.at = bytes->data();
+    const auto run = [=] { (void)bytes, move_bytes(context, to, copied, size); };
+    work = submit(stream, run, some_delay_us());
   }
   if (!late_target) wait_for(lock, work);
   return success;

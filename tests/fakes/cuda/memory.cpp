@@ -206,7 +206,8 @@ bool overlaps(std::uintptr_t start, std::size_t size) {
   });
 }
 
-Status add_registration(void* at, std::size_t size, bool owned) {
+Status add_registration(void* at, std::size_t size, bool owned,
+                        std::shared_ptr<PageHold> hold = nullptr) {
   const Lock lock(state().mutex);
   const Current current = current_context();
   if (current.status != success) return current.status;
@@ -214,7 +215,7 @@ Status add_registration(void* at, std::size_t size, bool owned) {
   const auto start = reinterpret_cast<std::uintptr_t>(at);
   if (at == nullptr || size == 0) return invalid_value;
   if (overlaps(start, size)) return host_memory_already_registered;
-  state().registrations[start] = {size, current.context, owned};
+  state().registrations[start] = {size, current.context, owned, std::move(hold)};
   return success;
 }
 
@@ -276,9 +277,12 @@ FAKE_EXPORT Status cuMemFreeHost(void* at) {
   return success;
 }
 
-FAKE_EXPORT Status cuMemHostRegister_v2(void* at, std::size_t size, unsigned) {
+FAKE_EXPORT Status cuMemHostRegister_v2(void* at, std::size_t size, unsigned flags) {
   FAKE_ENTER(cuMemHostRegister);
-  return add_registration(at, size, false);
+  if ((flags & host_register_read_only) == 0) return add_registration(at, size, false);
+  auto hold = PageHold::make(at, size);
+  if (!hold) return invalid_value;
+  return add_registration(at, size, false, std::move(hold));
 }
 
 // Registered memory has one address on both sides.

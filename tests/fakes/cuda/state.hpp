@@ -88,10 +88,34 @@ struct Allocation {
   ContextState* context = nullptr;
 };
 
+// Pages held by references of their own, as a driver holds them: what becomes of the file then, or
+// of the mapping, does not show in them. The kernel keeps such references for pages in a pipe.
+class PageHold {
+ public:
+  // Null where the pages cannot be held.
+  static std::shared_ptr<PageHold> make(void* at, std::size_t size);
+  ~PageHold();
+  PageHold(const PageHold&) = delete;
+  PageHold& operator=(const PageHold&) = delete;
+  // The bytes as the held pages have them now.
+  bool read(std::size_t offset, char* to, std::size_t size) const;
+
+ private:
+  struct Pipe {
+    int read_end = -1;
+    int write_end = -1;
+    std::size_t size = 0;
+  };
+  PageHold() = default;
+  bool add_pipe(char* at, std::size_t size, std::size_t& held);
+  std::vector<Pipe> pipes_;
+};
+
 struct Registration {
   std::size_t size = 0;
   ContextState* context = nullptr;
-  bool owned = false;  // cuMemHostAlloc
+  bool owned = false;                        // cuMemHostAlloc
+  std::shared_ptr<PageHold> hold = nullptr;  // of read-only registrations
 };
 
 struct Injected {
@@ -121,6 +145,7 @@ struct State {
   std::uint64_t copies_to_device = 0;
   Status copy_error = success;
   int held = 0;
+  int held_copies = 0;
 };
 
 using Lock = std::unique_lock<std::mutex>;

@@ -1,0 +1,138 @@
+// Small calls, on the caller's own thread.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/call.hpp"
+#include "api/outcome.hpp"
+#include "api/peer_call.hpp"
+#include "api/second_descriptor.hpp"
+#include "drive/inline_transfer.hpp"
+
+namespace straightway {
+namespace {
+
+// Behind the process's file size limit the kernel sends SIGXFSZ, which ends a program that has no
+// handler. The threads that drive transfers block it and get EFBIG.
+bool may_hit_size_limit(const CallRange& range, Direction direction) {
+  rlimit limit{};
+  return direction == Direction::write && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+         range.offset + range.size_bytes > limit.rlim_cur;
+}
+
+bool is_pinned(const Plan& plan) {
+  return plan.run_count == 1 && plan.runs[0].route == Route::pinned_cache;
+}
+
+// A read that a crew shares: a single run through the page cache, which may keep it.
+bool wants_crew(const Plan& plan) {
+  return plan.request.direction == Direction::read && plan.run_count == 1 &&
+         !plan.runs[0].direct_io && !is_pinned(plan) &&
+         plan.runs[0].file.size_bytes > drive::inline_limit_bytes &&
+         (plan.runs[0].cold == ColdWay::same || plan.runs[0].cold == ColdWay::ahead);
+}
+
+// Whether the caller's own thread does it: small, nobody watches, and of device memory all through
+// the page cache, or all pinned.
+bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
+  if (options.on_progress || options.deadline) return false;
+  if (is_pinned(plan)) return range.size_bytes <= drive::pinned_inline_limit_bytes;
+  if (may_hit_size_limit(range, plan.request.direction) ||
+      (range.size_bytes > drive::inline_limit_bytes && !wants_crew(plan))) {
+    return false;
+  }
+  if (plan.request.memory.space == SpaceKind::host) return true;
+  return std::all_of(plan.runs.begin(), plan.runs.begin() + plan.run_count,
+                     [](const Run& run) { return run.route == Route::staged && !run.direct_io; });
+}
+
+// Moves the plan's bytes on this thread. Empty: all desks of the device are taken, or the pin that
+// was planned with is gone.
+std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
+                                        const transport::FileRef& ref, const CallOptions& options,
+                                        Receipt& receipt) {
+  const auto outcome = [](std::optional<Error> error) -> Result<void> {
+    if (error) return std::move(*error);
+    return {};
+  };
+  const auto& memory = plan.request.memory;
+  auto* crew = wants_crew(plan) ? &engine.crew() : nullptr;
+  if (memory.space == SpaceKind::host) {
+    return outcome(drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
+                                          may_fall_back(plan), crew, receipt));
+  }
+  // Pinned bytes do not lie on the desk.
+  const auto size_bytes = is_pinned(plan) ? 1 : plan.request.file.size_bytes;
+  auto desk = engine.take_desk(memory.device, size_bytes);
+  if (!desk || !*desk) return {};  // the pump's way says what is wrong
+  const auto stream =
+      options.stream ? std::optional<void*>(options.stream->handle) : std::optional<void*>();
+  std::optional<Error> error;
+  bool stood = true;
+  if (is_pinned(plan)) {
+    const auto moved =
+        drive::transfer_inline_pinned(plan, ref, plan.file->path, **desk, stream, receipt);
+    if (!moved) error = moved.error();
+    stood = !moved || *moved;
+  } else {
+    error = drive::transfer_inline_device(engine.syscalls(), plan, ref, plan.file->path, **desk,
+                                          stream, crew, receipt);
+  }
+  if (error && error->origin == ErrorOrigin::cuda) desk->reset();
+  engine.give_desk(memory.device, size_bytes, std::move(*desk));
+  if (!stood) return {};
+  return outcome(std::move(error));
+}
+
+std::optional<Result<Receipt>> finish_inline(const CallRange& range, const Plan& plan,
+                                             const CallOptions& options, std::uint64_t queued_ns) {
+  auto receipt = begin_receipt(plan, queued_ns);
+  count_refused_direct(receipt, plan, *range.file);
+  auto& engine = *range.file->engine;
+  const auto ref = range.file->ref(uses_direct(plan));
+  receipt.times.started_ns = queued_ns;
+  const auto moved = move_inline(engine, plan, ref, options, receipt);
+  if (!moved) return {};
+  std::optional<Error> error;
+  if (!*moved) error = moved->error();
+  if (!error && options.sync != Sync::none && plan.request.direction == Direction::write) {
+    auto synced = sync_file(engine.syscalls(), *range.file, options.sync, ref.fd);
+    if (!synced) error = synced.error();
+  }
+  receipt.times.done_ns = drive::now_ns();
+  receipt.times.first_byte_ns = receipt.moved_bytes > 0 ? receipt.times.done_ns : 0;
+  if (error) {
+    engine.record_error(plan.request.direction);
+    return Result<Receipt>(std::move(*error));
+  }
+  if (plan.request.direction == Direction::read && receipt.moved_bytes < receipt.wanted_bytes) {
+    receipt.ended_early = true;
+    if (receipt.moved_bytes > 0) receipt.end_of_file = receipt.file_offset + receipt.moved_bytes;
+    if (receipt.moved_bytes == 0) {
+      receipt.end_of_file = range.file->size().ok() ? *range.file->size() : receipt.file_offset;
+    }
+  }
+  engine.record(receipt);
+  if (!options.exact && plan.settings->evidence.value == Demand::any) {
+    return Result<Receipt>(std::move(receipt));
+  }
+  return judge_receipt(std::move(receipt), options);
+}
+
+}  // namespace
+
+std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
+                                         const CallOptions& options) {
+  if (range.size_bytes > drive::pinned_inline_limit_bytes) return {};
+  if (range.size_bytes > drive::crew_limit_bytes && !range.file->pins()) return {};
+  if (may_be_peer(range)) return {};
+  const auto queued_ns = drive::now_ns();
+  auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
+  if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};
+  if (!secure_direct(*plan, *range.file)) return {};
+  return finish_inline(range, *plan, options, queued_ns);
+}
+
+}  // namespace straightway

@@ -1,0 +1,317 @@
+#include "memory/file_pins.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+namespace straightway::memory {
+namespace {
+
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+std::uint64_t end_of(const FileRange& range) { return range.offset + range.size_bytes; }
+
+// Whole pages that hold the ranges as far as the file goes, in order, joined where they meet.
+std::vector<FileRange> whole_pages(const std::vector<FileRange>& ranges, std::uint64_t file_bytes) {
+  const std::uint64_t mask = page_bytes() - 1;
+  std::vector<FileRange> pages;
+  for (const auto& range : ranges) {
+    if (range.size_bytes == 0 || range.offset >= file_bytes) continue;
+    const auto end = range.offset + std::min(range.size_bytes, file_bytes - range.offset);
+    const auto begin = range.offset & ~mask;
+    pages.push_back({begin, ((end + mask) & ~mask) - begin});
+  }
+  std::ranges::sort(pages, {}, &FileRange::offset);
+  std::vector<FileRange> joined;
+  for (const auto& range : pages) {
+    if (joined.empty() || range.offset > end_of(joined.back())) {
+      joined.push_back(range);
+    } else {
+      const auto end = std::max(end_of(joined.back()), end_of(range));
+      joined.back().size_bytes = end - joined.back().offset;
+    }
+  }
+  return joined;
+}
+
+Error pin_error(ErrorKind kind, int code, std::string why, std::string advice) {
+  return Error{kind,
+               code != 0 ? ErrorOrigin::system : ErrorOrigin::straightway,
+               code,
+               "pin",
+               "",
+               {},
+               std::move(why),
+               std::move(advice)};
+}
+
+}  // namespace
+
+bool PinBudget::take(std::uint64_t size_bytes) {
+  auto used = used_bytes_.load();
+  do {
+    if (used > limit_bytes_ || size_bytes > limit_bytes_ - used) return false;
+  } while (!used_bytes_.compare_exchange_weak(used, used + size_bytes));
+  return true;
+}
+
+Result<std::shared_ptr<FilePins>> FilePins::make(std::shared_ptr<Space> space,
+                                                 std::shared_ptr<PinBudget> budget, int fd,
+                                                 OnLost on_lost) {
+  auto presence = os::PagePresence::open();
+  if (!presence) return presence.error();
+  return std::shared_ptr<FilePins>(new FilePins(std::move(space), std::move(budget), fd,
+                                                std::move(*presence), std::move(on_lost)));
+}
+
+FilePins::FilePins(std::shared_ptr<Space> space, std::shared_ptr<PinBudget> budget, int fd,
+                   os::PagePresence presence, OnLost on_lost)
+    : space_(std::move(space)),
+      budget_(std::move(budget)),
+      fd_(fd),
+      presence_(std::move(presence)),
+      on_lost_(std::move(on_lost)) {}
+
+FilePins::~FilePins() {
+  for (const auto& entry : entries_) budget_->give_back(entry->range->range().size_bytes);
+}
+
+Result<FilePins::Added> FilePins::add(const std::vector<FileRange>& ranges, std::int32_t device) {
+  const std::lock_guard one_at_a_time(adding_);
+  let_go(false);
+  auto size = os::read_stamp(fd_);
+  if (!size) return size.error();
+  const auto wanted = whole_pages(ranges, size->size_bytes);
+  Added added;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return pin_error(ErrorKind::closed, EBADF, "the file is closed", "open it again");
+    added.pin = ++last_pin_;
+    lost_ = false;
+  }
+  for (const auto& range : wanted) {
+    added.size_bytes += std::min(range.size_bytes, size->size_bytes - range.offset);
+  }
+  if (wanted.empty()) return added;
+  if (auto filled = fill(added.pin, wanted, device); !filled) {
+    remove(added.pin, true);
+    return filled.error();
+  }
+  return added;
+}
+
+// The two witnesses are true of all that is pinned when this ends well.
+Result<void> FilePins::fill(std::uint64_t pin, const std::vector<FileRange>& wanted,
+                            std::int32_t device) {
+  const auto stamp = os::read_settled_stamp(fd_);
+  if (!stamp) return stamp.error();
+  bool outdated = false;
+  {
+    const std::lock_guard lock(mutex_);
+    outdated = std::ranges::any_of(entries_, [&](const auto& entry) {
+      return !entry->leaving && entry->range->stamp() != *stamp;
+    });
+  }
+  if (outdated) lose("its size or change time changed");
+  let_go(false);
+  for (const auto& range : wanted) {
+    for (const auto& gap : share(pin, range)) {
+      if (auto added = add_range(pin, gap, device, *stamp); !added) return added;
+    }
+  }
+  for (const auto& range : wanted) {
+    for (auto at = range.offset; at < end_of(range);) {
+      const auto held = use(at);
+      if (!held) {
+        return pin_error(ErrorKind::unsupported, ESTALE, "it changed while it was being pinned",
+                         "pin it when nobody writes it");
+      }
+      const auto end = std::min(end_of(range), end_of(held.range().range()));
+      if (!held.intact({at, end - at})) continue;  // given up: the next look finds nothing
+      at = end;
+    }
+  }
+  return {};
+}
+
+// Makes what is pinned already the new pin's too, and tells what is missing.
+std::vector<FileRange> FilePins::share(std::uint64_t pin, const FileRange& wanted) {
+  const std::lock_guard lock(mutex_);
+  std::vector<FileRange> gaps;
+  auto at = wanted.offset;
+  for (const auto& entry : entries_) {
+    const auto& range = entry->range->range();
+    if (entry->leaving || end_of(range) <= at || range.offset >= end_of(wanted)) continue;
+    if (range.offset > at) gaps.push_back({at, range.offset - at});
+    at = std::max(at, end_of(range));
+    entry->pins.push_back(pin);
+  }
+  if (at < end_of(wanted)) gaps.push_back({at, end_of(wanted) - at});
+  return gaps;
+}
+
+Result<void> FilePins::add_range(std::uint64_t pin, const FileRange& gap, std::int32_t device,
+                                 const os::FileStamp& stamp) {
+  if (!budget_->take(gap.size_bytes)) {
+    return pin_error(ErrorKind::out_of_memory, 0,
+                     "pins hold " + std::to_string(budget_->used_bytes()) + " bytes, " +
+                         std::to_string(gap.size_bytes) + " more are asked for, and pin_bytes is " +
+                         std::to_string(budget_->limit_bytes()),
+                     "pin less, end other pins, or raise pin_bytes (STRAIGHTWAY_PIN_BYTES)");
+  }
+  auto made = PinnedRange::make(*space_, device, fd_, gap, stamp);
+  if (!made) {
+    budget_->give_back(gap.size_bytes);
+    return made.error();
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->range = std::move(*made);
+  entry->pins.push_back(pin);
+  const std::lock_guard lock(mutex_);
+  const auto behind = std::ranges::find_if(
+      entries_, [&](const auto& other) { return other->range->range().offset > gap.offset; });
+  entries_.insert(behind, std::move(entry));
+  return {};
+}
+
+void FilePins::remove(std::uint64_t pin, bool may_wait) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : entries_) {
+      if (std::erase(entry->pins, pin) > 0 && entry->pins.empty()) entry->leaving = true;
+    }
+  }
+  let_go(may_wait);
+}
+
+bool FilePins::has(std::uint64_t pin) {
+  const std::lock_guard lock(mutex_);
+  return !closed_ && std::ranges::any_of(entries_, [&](const auto& entry) {
+    return !entry->leaving && std::ranges::find(entry->pins, pin) != entry->pins.end();
+  });
+}
+
+void FilePins::close(bool may_wait) {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (const auto& entry : entries_) entry->leaving = true;
+  }
+  let_go(may_wait);
+}
+
+// Unregisters what is leaving, without the lock: it takes long.
+void FilePins::let_go(bool may_wait) {
+  Entries gone;
+  {
+    std::unique_lock lock(mutex_);
+    if (may_wait) {
+      unused_.wait(lock, [&] {
+        return std::ranges::none_of(
+            entries_, [](const auto& entry) { return entry->leaving && entry->users > 0; });
+      });
+    }
+    const auto leaves = [](const auto& entry) { return entry->leaving && entry->users == 0; };
+    const auto kept = std::stable_partition(entries_.begin(), entries_.end(),
+                                            [&](const auto& entry) { return !leaves(entry); });
+    std::move(kept, entries_.end(), std::back_inserter(gone));
+    entries_.erase(kept, entries_.end());
+  }
+  for (auto& entry : gone) {
+    const auto size_bytes = entry->range->range().size_bytes;
+    entry.reset();
+    budget_->give_back(size_bytes);
+  }
+}
+
+std::vector<FileRange> FilePins::extents() {
+  let_go(false);
+  const std::lock_guard lock(mutex_);
+  std::vector<FileRange> extents;
+  for (const auto& entry : entries_) {
+    if (entry->leaving) continue;
+    FileRange range = entry->range->range();
+    range.size_bytes = std::min(range.size_bytes, entry->range->stamp().size_bytes - range.offset);
+    if (!extents.empty() && end_of(extents.back()) == range.offset) {
+      extents.back().size_bytes += range.size_bytes;
+    } else {
+      extents.push_back(range);
+    }
+  }
+  return extents;
+}
+
+bool FilePins::lost() {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+FilePins::Use FilePins::use(std::uint64_t offset) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : entries_) {
+    const auto& range = entry->range->range();
+    if (entry->leaving || offset < range.offset || offset >= end_of(range)) continue;
+    ++entry->users;
+    return {shared_from_this(), entry.get()};
+  }
+  return {};
+}
+
+void FilePins::end_use(Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  if (--entry.users == 0) unused_.notify_all();
+}
+
+bool FilePins::intact(const PinnedRange& range, const FileRange& part) {
+  const auto now = os::read_stamp(fd_);
+  if (!now || *now != range.stamp()) {
+    lose("its size or change time changed");
+    return false;
+  }
+  if (range.all_present(presence_, part)) return true;
+  lose("pages of it were replaced, or taken by the kernel");
+  return false;
+}
+
+void FilePins::lose(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    bool any = false;
+    for (const auto& entry : entries_) any = !std::exchange(entry->leaving, true) || any;
+    if (!any) return;
+    lost_ = true;
+  }
+  if (on_lost_) on_lost_(why);
+}
+
+FilePins::Use::~Use() {
+  if (pins_) pins_->end_use(*entry_);
+}
+
+FilePins::Use& FilePins::Use::operator=(Use&& other) noexcept {
+  std::swap(pins_, other.pins_);
+  std::swap(entry_, other.entry_);
+  return *this;
+}
+
+const PinnedRange& FilePins::Use::range() const { return *entry_->range; }
+
+bool FilePins::Use::intact(const FileRange& part) const {
+  return pins_->intact(*entry_->range, part);
+}
+
+bool FilePins::Use::ready(const FileRange& part) const {
+  if (!entry_->range->held()) {
+    pins_->lose("the driver no longer holds its pages (a device was reset)");
+    return false;
+  }
+  return intact(part);
+}
+
+}  // namespace straightway::memory

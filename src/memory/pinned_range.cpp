@@ -1,0 +1,71 @@
+#include "memory/pinned_range.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "os/facts.hpp"
+
+namespace straightway::memory {
+namespace {
+
+constexpr int populate_read = 22;  // MADV_POPULATE_READ, of Linux 5.14
+
+Error cannot_pin(const FileRange& range, int code, std::string advice) {
+  return Error{.kind = code == ENOMEM ? ErrorKind::out_of_memory : ErrorKind::unsupported,
+               .origin = ErrorOrigin::system,
+               .code = code,
+               .attempted = "pin " + std::to_string(range.size_bytes) + " bytes of",
+               .path = {},
+               .offset = range.offset,
+               .why = os::errno_text(code),
+               .advice = std::move(advice)};
+}
+
+Result<std::byte*> map_pages(int fd, const FileRange& range) {
+  void* mapped = ::mmap(nullptr, range.size_bytes, PROT_READ, MAP_SHARED, fd,
+                        static_cast<off_t>(range.offset));
+  if (mapped == MAP_FAILED) return cannot_pin(range, errno, "pin less of the file");
+  ::madvise(mapped, range.size_bytes, MADV_DONTFORK);
+  return static_cast<std::byte*>(mapped);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PinnedRange>> PinnedRange::make(Space& space, std::int32_t device, int fd,
+                                                       const FileRange& range,
+                                                       const os::FileStamp& stamp) {
+  std::unique_ptr<PinnedRange> made(new PinnedRange(range, stamp));
+  auto pages = map_pages(fd, range);
+  if (!pages) return pages.error();
+  made->pages_ = *pages;
+  // An O_DIRECT write that began before the stamp and ends while pages are being registered could
+  // hide: the page faults of the registration map new pages beside old ones that are held already.
+  // So where a writer may be at work, a second mapping is the witness: full before the first page
+  // is held, and never touched again.
+  if (!os::has_no_writers(fd)) {
+    auto twin = map_pages(fd, range);
+    if (!twin) return twin.error();
+    made->twin_ = *twin;
+    if (::madvise(made->twin_, range.size_bytes, populate_read) != 0) {
+      const int code = errno;
+      return cannot_pin(range, code,
+                        code == EINVAL ? "pin it while nobody has it open for writing: this kernel "
+                                         "is older than 5.14"
+                                       : "pin it when it is complete");
+    }
+  }
+  auto held = space.hold_pages(device, made->pages_, range.size_bytes);
+  if (!held) return held.error();
+  made->held_ = std::move(*held);
+  return made;
+}
+
+PinnedRange::~PinnedRange() {
+  if (forked()) return;  // MADV_DONTFORK: whatever lies at these addresses is not ours
+  held_.reset();
+  if (twin_ != nullptr) ::munmap(twin_, range_.size_bytes);
+  if (pages_ != nullptr) ::munmap(pages_, range_.size_bytes);
+}
+
+}  // namespace straightway::memory

@@ -1,0 +1,170 @@
+// The pins of one file, below the front door: what is shared, what is let go when, and the witness
+// for a writer who was at work before.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "memory/file_pins.hpp"
+#include "os/descriptor.hpp"
+#include "tests/memory/gpu_fixture.hpp"
+#include "tests/temp_file.hpp"
+
+namespace straightway::memory {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t file_bytes = 16 * page + 5;
+
+class FilePinsTest : public Gpu {
+ protected:
+  void SetUp() override {
+    Gpu::SetUp();
+    file = os::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    before = fake_.pinned_bytes();
+    auto made =
+        FilePins::make(cuda_.space, budget, file.get(), [this](const std::string&) { ++losses; });
+    ASSERT_TRUE(made) << made.error().message();
+    pins = std::move(*made);
+  }
+  std::uint64_t pin(std::vector<FileRange> ranges) {
+    const auto added = pins->add(ranges, -1);
+    EXPECT_TRUE(added) << added.error().message();
+    return added ? added->pin : 0;
+  }
+  std::uint64_t held() { return fake_.pinned_bytes() - before; }
+  void append() {
+    const os::Descriptor writer(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    ASSERT_EQ(::write(writer.get(), "x", 1), 1);
+  }
+
+  tests::TempFolder folder;
+  const std::string path = folder.write("a", tests::pattern(file_bytes));
+  os::Descriptor file;
+  std::shared_ptr<PinBudget> budget = std::make_shared<PinBudget>(100 * page);
+  std::shared_ptr<FilePins> pins;
+  std::uint64_t before = 0;
+  std::atomic<int> losses{0};
+};
+
+TEST_F(FilePinsTest, WholePagesAreHeldAndSharedRangesOnce) {
+  const auto first = pin({{page + 1, 1}, {3 * page, page}});
+  EXPECT_THAT(pins->extents(), ElementsAre(FileRange{page, page}, FileRange{3 * page, page}));
+  const auto second = pin({{page, 4 * page}});
+  EXPECT_THAT(pins->extents(), ElementsAre(FileRange{page, 4 * page}));
+  EXPECT_EQ(held(), 4 * page);
+  EXPECT_EQ(budget->used_bytes(), 4 * page);
+  pins->remove(first, true);
+  EXPECT_EQ(held(), 4 * page);
+  EXPECT_FALSE(pins->has(first));
+  EXPECT_TRUE(pins->has(second));
+  pins->remove(second, true);
+  EXPECT_EQ(held(), 0U);
+  EXPECT_EQ(budget->used_bytes(), 0U);
+  EXPECT_FALSE(pins->lost());
+}
+
+TEST_F(FilePinsTest, TheLastPageMayBePartial) {
+  const auto added = pins->add({{15 * page, 100 * page}}, -1);
+  ASSERT_TRUE(added);
+  EXPECT_EQ(added->size_bytes, page + 5);
+  EXPECT_EQ(held(), 2 * page);
+  EXPECT_THAT(pins->extents(), ElementsAre(FileRange{15 * page, page + 5}));
+  const auto use = pins->use(file_bytes - 1);
+  ASSERT_TRUE(use);
+  EXPECT_TRUE(use.ready({16 * page, 5}));
+  EXPECT_FALSE(pins->use(14 * page));
+}
+
+TEST_F(FilePinsTest, ALossEndsAllPinsOnceAndAddingAgainWorks) {
+  pin({{0, page}});
+  const auto other = pin({{2 * page, page}});
+  {
+    const auto use = pins->use(0);
+    ASSERT_TRUE(use.ready({0, page}));
+    append();
+    EXPECT_FALSE(use.intact({0, page}));
+    EXPECT_FALSE(use.ready({0, page}));
+    EXPECT_EQ(losses, 1);
+    EXPECT_FALSE(pins->has(other));
+    EXPECT_FALSE(pins->use(2 * page));
+    EXPECT_TRUE(pins->lost());
+    EXPECT_THAT(pins->extents(), ElementsAre());  // lets go of what no copy uses
+    EXPECT_EQ(held(), page);
+  }
+  const auto again = pin({{0, page}});
+  EXPECT_TRUE(pins->has(again));
+  EXPECT_FALSE(pins->lost());
+  EXPECT_EQ(held(), page);
+  EXPECT_EQ(losses, 1);
+}
+
+TEST_F(FilePinsTest, AddingFindsThatWhatIsHeldIsOutdated) {
+  const auto first = pin({{0, page}});
+  append();
+  const auto second = pin({{0, 2 * page}});
+  EXPECT_FALSE(pins->has(first));
+  EXPECT_TRUE(pins->has(second));
+  EXPECT_EQ(held(), 2 * page);
+  EXPECT_TRUE(pins->use(0).ready({0, page}));
+}
+
+TEST_F(FilePinsTest, NothingStaysHeldWhenAddingFails) {
+  const auto kept = pin({{0, page}});
+  fake_.fail_next("cuMemHostRegister", 1, cuda::out_of_memory);
+  EXPECT_FALSE(pins->add({{0, 4 * page}}, -1));
+  EXPECT_EQ(held(), page);
+  EXPECT_EQ(budget->used_bytes(), page);
+  EXPECT_TRUE(pins->has(kept));
+  EXPECT_FALSE(pins->add({{0, file_bytes}}, 7));  // there is no such device
+  EXPECT_EQ(held(), page);
+}
+
+TEST_F(FilePinsTest, ClosedMeansNoMore) {
+  pin({{0, file_bytes}});
+  auto use = pins->use(0);
+  pins->close(false);
+  EXPECT_EQ(held(), 17 * page);  // a copy still uses them
+  use = {};
+  pins->close(true);
+  EXPECT_EQ(held(), 0U);
+  EXPECT_EQ(pins->add({{0, 1}}, -1).error().kind, ErrorKind::closed);
+}
+
+// The page tables are a witness of their own: here the stamp says nothing, as of a write that began
+// before the pin.
+TEST_F(FilePinsTest, AWriteThatBeganBeforeThePinIsSeenInThePageTables) {
+  const auto presence = os::PagePresence::open();
+  ASSERT_TRUE(presence);
+  for (const bool has_writer : {false, true}) {
+    const auto open_writer = [&] {
+      return os::Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    };
+    auto writer = has_writer ? open_writer() : os::Descriptor();
+    const auto stamp = os::read_settled_stamp(file.get());
+    ASSERT_TRUE(stamp);
+    auto range = PinnedRange::make(space(), -1, file.get(), {0, 4 * page}, *stamp);
+    ASSERT_TRUE(range) << range.error().message();
+    if (!has_writer) writer = open_writer();
+    EXPECT_TRUE((*range)->all_present(*presence, {0, 4 * page}));
+    ASSERT_EQ(::fallocate(writer.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, page), 0);
+    EXPECT_FALSE((*range)->all_present(*presence, {0, 4 * page}));
+  }
+}
+
+TEST(PinBudgetTest, TakesUpToItsLimit) {
+  PinBudget budget(10);
+  EXPECT_TRUE(budget.take(10));
+  EXPECT_FALSE(budget.take(1));
+  EXPECT_FALSE(budget.take(UINT64_MAX));
+  budget.give_back(4);
+  EXPECT_TRUE(budget.take(4));
+}
+
+}  // namespace
+}  // namespace straightway::memory
