@@ -50,6 +50,7 @@ Result<void> check_file(const OpenFile& file) {
     error.path = file.facts->path;
     return error;
   }
+  if (file.engine->on_own_thread()) return calls_itself_error("pin a file");
   if (file.door != Door::straightway) {
     return pin_refused(file, ErrorKind::unsupported,
                        "it was opened at a door whose rules know no pins",

@@ -5,11 +5,23 @@ namespace {
 
 class RegisteredPages final : public HeldPages {
  public:
-  RegisteredPages(std::shared_ptr<Devices> devices, Context context, void* pages)
-      : devices_(std::move(devices)), context_(context), pages_(pages) {}
+  RegisteredPages(std::shared_ptr<Devices> devices, void* pages)
+      : devices_(std::move(devices)), pages_(pages) {}
+
+  // Once; where it fails, nothing is registered.
+  Result<void> register_in(int device, std::size_t size_bytes) {
+    auto registered = devices_->in_context(device, "pin pages of a file", [&](Context context) {
+      const Status status = devices_->driver().host_register(
+          pages_, size_bytes, host_register_portable | host_register_read_only);
+      if (status == success) context_ = context;
+      return status;
+    });
+    if (!registered) return registered.error();
+    return {};
+  }
 
   ~RegisteredPages() override {
-    if (forked()) return;
+    if (context_ == nullptr || forked()) return;
     const Scope scope(devices_->driver(), context_);
     // Where the context is gone, so is the registration.
     if (scope.status() == success) devices_->driver().host_unregister(pages_);
@@ -32,7 +44,7 @@ class RegisteredPages final : public HeldPages {
 
  private:
   const std::shared_ptr<Devices> devices_;
-  const Context context_;
+  Context context_ = nullptr;  // null: not registered
   void* const pages_;
 };
 
@@ -67,13 +79,11 @@ Result<void> can_hold_pages(Devices& devices, int device) {
 
 Result<std::unique_ptr<HeldPages>> hold_pages(const std::shared_ptr<Devices>& devices, int device,
                                               void* pages, std::size_t size_bytes) {
-  const int chosen = chosen_device(*devices, device);
-  auto context = devices->in_context(chosen, "pin pages of a file", [&](Context) {
-    return devices->driver().host_register(pages, size_bytes,
-                                           host_register_portable | host_register_read_only);
-  });
-  if (!context) return context.error();
-  return std::unique_ptr<HeldPages>(std::make_unique<RegisteredPages>(devices, *context, pages));
+  // Memory first: what is registered must not be forgotten.
+  auto held = std::make_unique<RegisteredPages>(devices, pages);
+  const auto registered = held->register_in(chosen_device(*devices, device), size_bytes);
+  if (!registered) return registered.error();
+  return std::unique_ptr<HeldPages>(std::move(held));
 }
 
 }  // namespace straightway::memory::cuda

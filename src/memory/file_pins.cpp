@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
+#include <new>
 #include <utility>
 
 namespace straightway::memory {
@@ -78,51 +78,53 @@ FilePins::FilePins(std::shared_ptr<Space> space, std::shared_ptr<PinBudget> budg
       presence_(std::move(presence)),
       on_lost_(std::move(on_lost)) {}
 
-FilePins::~FilePins() {
-  for (const auto& entry : entries_) budget_->give_back(entry->range->range().size_bytes);
-}
-
 Result<FilePins::Added> FilePins::add(const std::vector<FileRange>& ranges, std::int32_t device) {
   const std::lock_guard one_at_a_time(adding_);
   let_go(false);
-  auto size = os::read_stamp(fd_);
-  if (!size) return size.error();
-  const auto wanted = whole_pages(ranges, size->size_bytes);
+  const auto stamp = os::read_settled_stamp(fd_);
+  if (!stamp) return stamp.error();
+  const auto wanted = whole_pages(ranges, stamp->size_bytes);
   Added added;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return pin_error(ErrorKind::closed, EBADF, "the file is closed", "open it again");
     added.pin = ++last_pin_;
-    lost_ = false;
   }
   for (const auto& range : wanted) {
-    added.size_bytes += std::min(range.size_bytes, size->size_bytes - range.offset);
+    added.size_bytes += std::min(range.size_bytes, stamp->size_bytes - range.offset);
   }
-  if (wanted.empty()) return added;
-  if (auto filled = fill(added.pin, wanted, device); !filled) {
+  try {
+    auto filled = fill(added.pin, wanted, device, *stamp);
+    if (filled) return added;
     remove(added.pin, true);
     return filled.error();
+  } catch (const std::bad_alloc&) {
+    remove(added.pin, true);
+    throw;
   }
-  return added;
 }
 
-// The two witnesses are true of all that is pinned when this ends well.
-Result<void> FilePins::fill(std::uint64_t pin, const std::vector<FileRange>& wanted,
-                            std::int32_t device) {
-  const auto stamp = os::read_settled_stamp(fd_);
-  if (!stamp) return stamp.error();
+void FilePins::lose_outdated(const os::FileStamp& stamp) {
   bool outdated = false;
   {
     const std::lock_guard lock(mutex_);
     outdated = std::ranges::any_of(entries_, [&](const auto& entry) {
-      return !entry->leaving && entry->range->stamp() != *stamp;
+      return !entry->leaving && entry->range->stamp() != stamp;
     });
   }
   if (outdated) lose("its size or change time changed");
   let_go(false);
+  const std::lock_guard lock(mutex_);
+  lost_ = false;  // from here on it is a new pin that may be lost
+}
+
+// The two witnesses are true of all that is pinned when this ends well.
+Result<void> FilePins::fill(std::uint64_t pin, const std::vector<FileRange>& wanted,
+                            std::int32_t device, const os::FileStamp& stamp) {
+  lose_outdated(stamp);
   for (const auto& range : wanted) {
     for (const auto& gap : share(pin, range)) {
-      if (auto added = add_range(pin, gap, device, *stamp); !added) return added;
+      if (auto added = add_range(pin, gap, device, stamp); !added) return added;
     }
   }
   for (const auto& range : wanted) {
@@ -158,6 +160,8 @@ std::vector<FileRange> FilePins::share(std::uint64_t pin, const FileRange& wante
 
 Result<void> FilePins::add_range(std::uint64_t pin, const FileRange& gap, std::int32_t device,
                                  const os::FileStamp& stamp) {
+  auto entry = std::make_unique<Entry>(budget_);
+  entry->pins.push_back(pin);
   if (!budget_->take(gap.size_bytes)) {
     return pin_error(ErrorKind::out_of_memory, 0,
                      "pins hold " + std::to_string(budget_->used_bytes()) + " bytes, " +
@@ -165,14 +169,10 @@ Result<void> FilePins::add_range(std::uint64_t pin, const FileRange& gap, std::i
                          std::to_string(budget_->limit_bytes()),
                      "pin less, end other pins, or raise pin_bytes (STRAIGHTWAY_PIN_BYTES)");
   }
+  entry->taken_bytes = gap.size_bytes;
   auto made = PinnedRange::make(*space_, device, fd_, gap, stamp);
-  if (!made) {
-    budget_->give_back(gap.size_bytes);
-    return made.error();
-  }
-  auto entry = std::make_unique<Entry>();
+  if (!made) return made.error();
   entry->range = std::move(*made);
-  entry->pins.push_back(pin);
   const std::lock_guard lock(mutex_);
   const auto behind = std::ranges::find_if(
       entries_, [&](const auto& other) { return other->range->range().offset > gap.offset; });
@@ -206,28 +206,27 @@ void FilePins::close(bool may_wait) {
   let_go(may_wait);
 }
 
-// Unregisters what is leaving, without the lock: it takes long.
+// Unregisters what is leaving, without the lock: it takes long. Allocates nothing, since
+// destructors call it.
 void FilePins::let_go(bool may_wait) {
-  Entries gone;
-  {
+  if (may_wait) {
     std::unique_lock lock(mutex_);
-    if (may_wait) {
-      unused_.wait(lock, [&] {
-        return std::ranges::none_of(
-            entries_, [](const auto& entry) { return entry->leaving && entry->users > 0; });
-      });
-    }
-    const auto leaves = [](const auto& entry) { return entry->leaving && entry->users == 0; };
-    const auto kept = std::stable_partition(entries_.begin(), entries_.end(),
-                                            [&](const auto& entry) { return !leaves(entry); });
-    std::move(kept, entries_.end(), std::back_inserter(gone));
-    entries_.erase(kept, entries_.end());
+    unused_.wait(lock, [&] {
+      return std::ranges::none_of(
+          entries_, [](const auto& entry) { return entry->leaving && entry->users > 0; });
+    });
   }
-  for (auto& entry : gone) {
-    const auto size_bytes = entry->range->range().size_bytes;
-    entry.reset();
-    budget_->give_back(size_bytes);
-  }
+  while (take_unused()) continue;
+}
+
+std::unique_ptr<FilePins::Entry> FilePins::take_unused() {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      entries_, [](const auto& entry) { return entry->leaving && entry->users == 0; });
+  if (found == entries_.end()) return nullptr;
+  auto entry = std::move(*found);
+  entries_.erase(found);
+  return entry;
 }
 
 std::vector<FileRange> FilePins::extents() {
@@ -279,7 +278,7 @@ bool FilePins::intact(const PinnedRange& range, const FileRange& part) {
   return false;
 }
 
-void FilePins::lose(const std::string& why) {
+void FilePins::lose(const char* why) {
   {
     const std::lock_guard lock(mutex_);
     bool any = false;
@@ -287,7 +286,11 @@ void FilePins::lose(const std::string& why) {
     if (!any) return;
     lost_ = true;
   }
-  if (on_lost_) on_lost_(why);
+  if (!on_lost_) return;
+  try {
+    on_lost_(why);
+  } catch (const std::bad_alloc&) {  // a transport's reap may not throw; the receipt tells, too
+  }
 }
 
 FilePins::Use::~Use() {

@@ -44,7 +44,6 @@ class FilePins : public std::enable_shared_from_this<FilePins> {
   static Result<std::shared_ptr<FilePins>> make(std::shared_ptr<Space> space,
                                                 std::shared_ptr<PinBudget> budget, int fd,
                                                 OnLost on_lost);
-  ~FilePins();
   FilePins(const FilePins&) = delete;
   FilePins& operator=(const FilePins&) = delete;
 
@@ -53,6 +52,8 @@ class FilePins : public std::enable_shared_from_this<FilePins> {
     std::uint64_t size_bytes = 0;  // of the file, that it holds
   };
   // Pins the ranges as far as the file goes; what another pin of this file holds already is shared.
+  // May wait for copies, so not for the thread that drives them. Where it fails or throws
+  // std::bad_alloc, nothing of it stays held.
   Result<Added> add(const std::vector<FileRange>& ranges, std::int32_t device);
   // Ends a pin; pages that no other holds are let go. Waits for the copies that use them, or, where
   // it may not, leaves that to a later call.
@@ -92,6 +93,16 @@ class FilePins : public std::enable_shared_from_this<FilePins> {
 
  private:
   struct Entry {
+    explicit Entry(std::shared_ptr<PinBudget> of) : budget(std::move(of)) {}
+    ~Entry() {
+      range.reset();
+      budget->give_back(taken_bytes);
+    }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+    const std::shared_ptr<PinBudget> budget;
+    std::uint64_t taken_bytes = 0;  // of it
     std::unique_ptr<PinnedRange> range;
     std::vector<std::uint64_t> pins;  // whose it is
     std::uint32_t users = 0;
@@ -101,13 +112,16 @@ class FilePins : public std::enable_shared_from_this<FilePins> {
 
   FilePins(std::shared_ptr<Space> space, std::shared_ptr<PinBudget> budget, int fd,
            os::PagePresence presence, OnLost on_lost);
-  Result<void> fill(std::uint64_t pin, const std::vector<FileRange>& wanted, std::int32_t device);
+  Result<void> fill(std::uint64_t pin, const std::vector<FileRange>& wanted, std::int32_t device,
+                    const os::FileStamp& stamp);
+  void lose_outdated(const os::FileStamp& stamp);
   Result<void> add_range(std::uint64_t pin, const FileRange& gap, std::int32_t device,
                          const os::FileStamp& stamp);
   std::vector<FileRange> share(std::uint64_t pin, const FileRange& wanted);
   bool intact(const PinnedRange& range, const FileRange& part);
-  void lose(const std::string& why);
+  void lose(const char* why);
   void let_go(bool may_wait);
+  std::unique_ptr<Entry> take_unused();
   void end_use(Entry& entry);
 
   const std::shared_ptr<Space> space_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 namespace straightway::transport {
@@ -20,6 +21,8 @@ PinnedCache::PinnedCache(std::unique_ptr<memory::Lane> lane) : lane_(std::move(l
   capabilities_.largest_segment_bytes = pinned_segment_bytes;
   capabilities_.depth = flights_limit;
   capabilities_.poll_interval_ns = poll_interval_ns;
+  flights_.reserve(flights_limit);
+  done_.reserve(flights_limit);
 }
 
 PinnedCache::~PinnedCache() {
@@ -77,34 +80,47 @@ void PinnedCache::start(const Segment& segment) {
   if (segment.direction != Direction::read || segment.direct_io) {
     return finish(segment, -EOPNOTSUPP);
   }
-  if (broken_) return finish(segment, -EIO, broken_);
-  auto parts = find_parts(segment);
-  if (!parts) return finish(segment, -ESTALE);
-  Flight flight{segment, std::move(*parts), 0};
-  for (const auto& part : flight.parts) {
-    const auto address = segment.address + (part.range.offset - segment.file_offset);
-    const auto ticket = lane_->copy(Direction::read, address,
-                                    part.use.range().at(part.range.offset), part.range.size_bytes);
-    if (!ticket) {
-      flights_.push_back(std::move(flight));
-      flying_bytes_ += segment.size_bytes;
-      return fail_flights(ticket.error());
-    }
-    flight.ticket = *ticket;
+  if (capabilities_.broken) return finish(segment, -EIO, broken_);
+  try {
+    auto parts = find_parts(segment);
+    if (!parts) return finish(segment, -ESTALE);
+    copy_parts(segment, std::move(*parts));
+  } catch (const std::bad_alloc&) {
+    finish(segment, -ENOMEM);
   }
+}
+
+// From here on it is under way, and keeps its pages until its last copy is done.
+void PinnedCache::copy_parts(const Segment& segment, std::vector<Part> parts) {
+  flights_.push_back({segment, std::move(parts), 0, 0});
   flying_bytes_ += segment.size_bytes;
-  flights_.push_back(std::move(flight));
+  auto& flight = flights_[flights_.size() - 1];
+  if (flights_.size() > 1) flight.ticket = flights_[flights_.size() - 2].ticket;
+  try {
+    for (const auto& part : flight.parts) {
+      const auto address = segment.address + (part.range.offset - segment.file_offset);
+      const auto ticket = lane_->copy(
+          Direction::read, address, part.use.range().at(part.range.offset), part.range.size_bytes);
+      if (!ticket) return fail_flights(ticket.error());
+      flight.ticket = *ticket;
+    }
+  } catch (const std::bad_alloc&) {
+    flight.code = ENOMEM;
+  }
 }
 
 std::size_t PinnedCache::reap(std::span<Completion> completions) {
   take_finished_copies();
   const auto count = std::min(completions.size(), done_.size());
-  std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
-  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    completions[i] = std::move(done_.front());
+    done_.pop_front();
+  }
   return count;
 }
 
-void PinnedCache::take_finished_copies() {
+// Where the lane finds no memory to say what is wrong, it says it at the next look.
+void PinnedCache::take_finished_copies() try {
   if (flights_.empty()) return;
   const auto reached = lane_->poll();
   if (!reached) return fail_flights(reached.error());
@@ -113,6 +129,7 @@ void PinnedCache::take_finished_copies() {
     flying_bytes_ -= flights_.front().segment.size_bytes;
     flights_.pop_front();
   }
+} catch (const std::bad_alloc&) {
 }
 
 // The copy is over: it counts if the pages were the file's all the time.
@@ -120,6 +137,7 @@ void PinnedCache::land(Flight& flight) {
   const bool intact = std::ranges::all_of(
       flight.parts, [](const Part& part) { return part.use.intact(part.range); });
   flight.parts.clear();
+  if (flight.code != 0) return finish(flight.segment, -flight.code);
   finish(flight.segment,
          intact ? static_cast<std::int64_t>(flight.segment.size_bytes) : std::int64_t{-ESTALE});
 }
@@ -136,9 +154,15 @@ void PinnedCache::finish(const Segment& segment, std::int64_t result,
 
 // A lane's error is sticky, and nothing is in flight on it.
 void PinnedCache::fail_flights(const Error& error) {
-  broken_ = std::make_shared<const Error>(error);
-  for (const auto& flight : flights_) finish(flight.segment, -EIO, broken_);
-  flights_.clear();
+  capabilities_.broken = true;
+  try {
+    broken_ = std::make_shared<const Error>(error);
+  } catch (const std::bad_alloc&) {  // then the errno has to do
+  }
+  for (; !flights_.empty(); flights_.pop_front()) {
+    flights_.front().parts.clear();
+    finish(flights_.front().segment, -EIO, broken_);
+  }
   flying_bytes_ = 0;
 }
 

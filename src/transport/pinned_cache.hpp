@@ -6,13 +6,13 @@
 // and after the copy, completes with -ESTALE: whatever was copied counts for nothing, and the bytes
 // have to be read another way.
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "memory/file_pins.hpp"
 #include "memory/space.hpp"
+#include "transport/fifo.hpp"
 #include "transport/transport.hpp"
 
 namespace straightway::transport {
@@ -41,10 +41,12 @@ class PinnedCache final : public Transport {
   struct Flight {
     Segment segment;
     std::vector<Part> parts;
-    std::uint64_t ticket = 0;
+    std::uint64_t ticket = 0;  // of its last copy
+    std::int32_t code = 0;     // what kept the rest of it from being copied
   };
   static std::optional<std::vector<Part>> find_parts(const Segment& segment);
   void start(const Segment& segment);
+  void copy_parts(const Segment& segment, std::vector<Part> parts);
   void land(Flight& flight);
   void take_finished_copies();
   void finish(const Segment& segment, std::int64_t result,
@@ -53,9 +55,10 @@ class PinnedCache final : public Transport {
 
   std::unique_ptr<memory::Lane> lane_;
   Capabilities capabilities_;
-  std::deque<Flight> flights_;  // in the lane's order
+  // Room for both is there from the start: with copies under way nothing may be forgotten.
+  Fifo<Flight> flights_;  // in the lane's order
   std::uint64_t flying_bytes_ = 0;
-  std::vector<Completion> done_;
+  Fifo<Completion> done_;
   std::shared_ptr<const Error> broken_;  // the lane's sticky error
 };
 

@@ -4,12 +4,13 @@
 #define ASSERT_AT_COMPILE_TIME(name, condition) typedef char name[(condition) ? 1 : -1]
 
 ASSERT_AT_COMPILE_TIME(error_bytes, sizeof(sw_error) == 1056);
-ASSERT_AT_COMPILE_TIME(context_options_bytes, sizeof(sw_context_options) == 56);
+ASSERT_AT_COMPILE_TIME(context_options_bytes, sizeof(sw_context_options) == 64);
 ASSERT_AT_COMPILE_TIME(open_options_bytes, sizeof(sw_open_options) == 16);
 ASSERT_AT_COMPILE_TIME(call_options_bytes, sizeof(sw_call_options) == 88);
 ASSERT_AT_COMPILE_TIME(range_bytes, sizeof(sw_range) == 24);
+ASSERT_AT_COMPILE_TIME(file_range_bytes, sizeof(sw_file_range) == 16);
 ASSERT_AT_COMPILE_TIME(path_range_bytes, sizeof(sw_path_range) == 32);
-ASSERT_AT_COMPILE_TIME(summary_bytes, sizeof(sw_receipt_summary) == 192);
+ASSERT_AT_COMPILE_TIME(summary_bytes, sizeof(sw_receipt_summary) == 200);
 ASSERT_AT_COMPILE_TIME(share_bytes, sizeof(sw_route_share) == 48);
 ASSERT_AT_COMPILE_TIME(run_bytes, sizeof(sw_plan_run) == 48);
 

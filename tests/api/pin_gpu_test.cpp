@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "straightway/straightway.h"
@@ -243,6 +244,20 @@ TEST_F(PinTest, ReleaseWaitsForTheCopiesOfARead) {
   EXPECT_TRUE(device_chars(file_bytes) == bytes);
   EXPECT_EQ(moved(*receipt, Route::pinned_cache), file_bytes);
   EXPECT_EQ(warnings, 0);
+}
+
+// It would hold up the thread that every copy waits for.
+TEST_F(PinTest, ACallbackCannotPin) {
+  const auto file = open();
+  std::optional<ErrorKind> refused;
+  CallOptions options;
+  options.on_progress = [&](const Progress&) {
+    const auto pin = file.pin();
+    refused = pin ? std::optional<ErrorKind>() : pin.error().kind;
+  };
+  ASSERT_TRUE(file.read_into(at(device, file_bytes), options));
+  EXPECT_EQ(refused, ErrorKind::invalid_argument);
+  EXPECT_EQ(held_bytes(), 0U);
 }
 
 TEST_F(PinTest, AForkedChildLeavesThePinsAlone) {

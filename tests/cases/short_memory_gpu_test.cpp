@@ -1,7 +1,13 @@
 // Memory runs out on the threads that move device memory.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <optional>
+
+#include "memory/file_pins.hpp"
+#include "os/descriptor.hpp"
 #include "straightway/file.hpp"
 #include "tests/cases/failing_new.hpp"
 #include "tests/memory/gpu_fixture.hpp"
@@ -12,6 +18,16 @@ namespace {
 
 class ShortMemoryGpu : public memory::Gpu {
  protected:
+  // Where asked. pins_change: the file changes then, so that the read gives the pin up.
+  std::optional<Pin> pin_of(const File& file) {
+    if (!pinned) return {};
+    auto pin = file.pin();
+    EXPECT_TRUE(pin) << pin.error().message();
+    if (pins_change) {
+      EXPECT_EQ(::chmod(path.c_str(), 0644), 0);
+    }
+    return std::move(*pin);
+  }
   // The call ends in one way or another, and the next one is whole.
   void fail_each(Direction direction) {
     int failures = 0;
@@ -23,6 +39,8 @@ class ShortMemoryGpu : public memory::Gpu {
       two.pinned_bytes = 1 << 20;
       const auto context = std::move(Context::create(two)).value();
       auto file = std::move(File::open(path, "r+", {}, context)).value();
+      std::optional<Pin> pin;
+      ASSERT_NO_FATAL_FAILURE(pin = pin_of(file));
       const auto call = [&] {
         return direction == Direction::read ? file.read_into(all) : file.write_from(all);
       };
@@ -57,10 +75,44 @@ class ShortMemoryGpu : public memory::Gpu {
   std::string path = folder.write("a", bytes);
   memory::cuda::DevicePointer device = 0;
   Memory all;
+  bool pinned = false;
+  bool pins_change = false;
 };
 
 TEST_F(ShortMemoryGpu, AReadEndsAndTheNextIsWhole) { fail_each(Direction::read); }
 TEST_F(ShortMemoryGpu, AWriteEndsAndTheNextIsWhole) { fail_each(Direction::write); }
+TEST_F(ShortMemoryGpu, APinnedReadEndsAndTheNextIsWhole) {
+  pinned = true;
+  fail_each(Direction::read);
+}
+TEST_F(ShortMemoryGpu, AReadThatGivesThePinUpEndsAndTheNextIsWhole) {
+  pinned = pins_change = true;
+  fail_each(Direction::read);
+}
+
+// Nothing of a pin stays behind, neither pages nor a share of the budget.
+TEST_F(ShortMemoryGpu, APinThatFindsNoMemoryHoldsNothing) {
+  const os::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto cuda = memory::load_cuda();
+  const auto budget = std::make_shared<memory::PinBudget>(UINT64_MAX);
+  const std::vector<FileRange> ranges = {{0, 4096}, {8192, 4096}, {65536, 8192}};
+  const auto make = [&] {
+    return std::move(memory::FilePins::make(cuda.space, budget, file.get(), nullptr)).value();
+  };
+  ASSERT_TRUE(make()->add(ranges, 0));  // opens the device
+  const auto before = fake_.pinned_bytes();
+  bool all_done = false;
+  for (long number = 0; !all_done; ++number) {
+    ASSERT_LT(number, 1000);
+    const auto pins = make();
+    const auto added =
+        tests::fail_one(tests::Whose::the_callers, number, [&] { return pins->add(ranges, 0); });
+    all_done = tests::none_failed();
+    if (added && *added) continue;
+    EXPECT_EQ(fake_.pinned_bytes(), before) << number;
+    EXPECT_EQ(budget->used_bytes(), 0U) << number;
+  }
+}
 
 }  // namespace
 }  // namespace straightway

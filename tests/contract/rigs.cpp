@@ -7,6 +7,7 @@
 #include "os/syscalls.hpp"
 #include "tests/contract/slow_lane.hpp"
 #include "transport/null.hpp"
+#include "transport/pinned_cache.hpp"
 #include "transport/posix.hpp"
 #include "transport/staged.hpp"
 #include "transport/threaded.hpp"
@@ -23,7 +24,7 @@ constexpr std::uint32_t ring_depth = 16;
 constexpr std::size_t staged_slots = 5;  // few, so that they are used again and again
 constexpr std::size_t pinned_bytes = staged_slots * transport::staged_piece_bytes;
 
-using HostMaker = std::function<Result<std::unique_ptr<Transport>>(Wake&)>;
+using Maker = std::function<Result<std::unique_ptr<Transport>>(Wake&)>;
 
 std::unique_ptr<Transport> posix() { return std::make_unique<transport::Posix>(os::kernel()); }
 
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Transport>> make_skeleton(Wake& wake) {
 }
 
 // The rig of a transport alone.
-std::function<Result<Rig>()> alone(HostMaker make) {
+std::function<Result<Rig>()> alone(Maker make) {
   return [make]() -> Result<Rig> {
     auto wake = Wake::create();
     if (!wake) return wake.error();
@@ -79,20 +80,60 @@ Result<DeviceSide> slow_lane() {
   return DeviceSide{std::make_unique<MappedPinned>(pinned_bytes), std::make_unique<SlowLane>(1)};
 }
 
-Result<DeviceSide> cuda_lane() {
+Result<std::shared_ptr<memory::Space>> cuda_space() {
   static const memory::Cuda cuda = memory::load_cuda();
-  if (!cuda.space) {
-    Error error;
-    error.kind = ErrorKind::unsupported;
-    error.attempted = "use the CUDA space";
-    error.why = cuda.state.why_not;
-    return error;
-  }
-  auto pinned = cuda.space->pin(0, pinned_bytes);
+  if (cuda.space) return cuda.space;
+  Error error;
+  error.kind = ErrorKind::unsupported;
+  error.attempted = "use the CUDA space";
+  error.why = cuda.state.why_not;
+  return error;
+}
+
+Result<DeviceSide> cuda_lane() {
+  const auto space = cuda_space();
+  if (!space) return space.error();
+  auto pinned = (*space)->pin(0, pinned_bytes);
   if (!pinned) return pinned.error();
-  auto lane = cuda.space->open_lane(0);
+  auto lane = (*space)->open_lane(0);
   if (!lane) return lane.error();
   return DeviceSide{std::move(*pinned), std::move(*lane)};
+}
+
+// Of files that are pinned as a whole when they are attached.
+class PinningFirst final : public Transport {
+ public:
+  PinningFirst(std::shared_ptr<memory::Space> space, std::unique_ptr<memory::Lane> lane)
+      : space_(std::move(space)), inner_(std::move(lane)) {}
+  const transport::Capabilities& capabilities() const override { return inner_.capabilities(); }
+  Result<transport::Attachment> attach(const transport::FileRef& file) override {
+    auto pins = memory::FilePins::make(space_, std::make_shared<memory::PinBudget>(UINT64_MAX),
+                                       file.fd, nullptr);
+    if (!pins) return pins.error();
+    if (auto added = (*pins)->add({{0, INT64_MAX}}, 0); !added) return added.error();
+    return inner_.attach(transport::FileRef{file.fd, -1, std::move(*pins)});
+  }
+  Result<transport::Attachment> attach(const MemoryRange& memory) override {
+    return inner_.attach(memory);
+  }
+  std::size_t submit(std::span<const transport::Segment> segments) override {
+    return inner_.submit(segments);
+  }
+  std::size_t reap(std::span<transport::Completion> completions) override {
+    return inner_.reap(completions);
+  }
+
+ private:
+  const std::shared_ptr<memory::Space> space_;
+  transport::PinnedCache inner_;
+};
+
+Result<std::unique_ptr<Transport>> make_pinned_cache(Wake& /*wake*/) {
+  const auto space = cuda_space();
+  if (!space) return space.error();
+  auto lane = (*space)->open_lane(0);
+  if (!lane) return lane.error();
+  return std::unique_ptr<Transport>(std::make_unique<PinningFirst>(*space, std::move(*lane)));
 }
 
 std::unique_ptr<TestMemory> cuda_memory(std::size_t size_bytes) {
@@ -117,7 +158,7 @@ RigKind staged_on_cuda(std::string name, std::uint32_t copiers) {
   return kind;
 }
 
-RigKind on_host(std::string name, HostMaker make) {
+RigKind of_one(std::string name, Maker make) {
   RigKind kind;
   kind.name = std::move(name);
   kind.make = alone(std::move(make));
@@ -128,15 +169,19 @@ RigKind on_host(std::string name, HostMaker make) {
 
 std::vector<RigKind> rigs_of(const std::string& space) {
   if (space == "cuda") {
-    return {staged_on_cuda("StagedOne", 1), staged_on_cuda("StagedMany", worker_threads)};
+    auto pinned = of_one("PinnedCache", make_pinned_cache);
+    pinned.memory = cuda_memory;
+    pinned.whole_file = false;
+    pinned.reports_fault = false;
+    return {staged_on_cuda("StagedOne", 1), staged_on_cuda("StagedMany", worker_threads), pinned};
   }
-  auto null = on_host("Null", make_null);
+  auto null = of_one("Null", make_null);
   null.moves_bytes = false;
   return {null,
-          on_host("Skeleton", make_skeleton),
-          on_host("Posix", make_posix),
-          on_host("Threaded", make_threaded),
-          on_host("Uring", make_uring),
+          of_one("Skeleton", make_skeleton),
+          of_one("Posix", make_posix),
+          of_one("Threaded", make_threaded),
+          of_one("Uring", make_uring),
           staged_on_host("StagedOne", 1),
           staged_on_host("StagedMany", worker_threads)};
 }

@@ -26,6 +26,7 @@ struct RigKind {
   std::function<Result<Rig>()> make;
   std::function<std::unique_ptr<TestMemory>(std::size_t size_bytes)> memory = make_host_memory;
   bool moves_bytes = true;    // the null transport does not
+  bool whole_file = true;     // serves what lies behind the end, and O_DIRECT (pinned pages do not)
   bool reports_fault = true;  // a bad address completes with an error (else it is not to be tried)
 };
 

@@ -112,6 +112,7 @@ TEST_F(FilePinsTest, AddingFindsThatWhatIsHeldIsOutdated) {
   EXPECT_TRUE(pins->has(second));
   EXPECT_EQ(held(), 2 * page);
   EXPECT_TRUE(pins->use(0).ready({0, page}));
+  EXPECT_FALSE(pins->lost());
 }
 
 TEST_F(FilePinsTest, NothingStaysHeldWhenAddingFails) {
