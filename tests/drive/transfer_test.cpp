@@ -177,7 +177,7 @@ TEST_F(TransferTest, A2_ShortAndInterruptedSegmentsGoOn) {
 }
 
 TEST_F(TransferTest, ALostPinSendsTheBytesThroughTheRingInItsPieces) {
-  Run pinned = run_of(Route::pinned_cache, {1000, 9000});
+  straightway::Run pinned = run_of(Route::pinned_cache, {1000, 9000});
   pinned.segment_bytes = 1 << 20;
   pinned.reason = Reason::pinned;
   auto transfer = make({leg_of({1000, 9000}, {pinned})}, Direction::read, false);

@@ -16,6 +16,9 @@ class PlainDesk final : public Desk {
   Result<void> copy(Direction, std::uint64_t, std::size_t, std::optional<void*>) override {
     return {};
   }
+  Result<void> copy_held(std::uint64_t, std::byte*, std::size_t, std::optional<void*>) override {
+    return {};
+  }
 
  private:
   mutable std::vector<std::byte> bytes_;
@@ -38,6 +41,10 @@ class DeskSpace final : public Space {
     if (refuse) return Error{};
     ++made;
     return std::unique_ptr<Desk>(std::make_unique<PlainDesk>(size_bytes));
+  }
+  Result<void> can_hold_pages(std::int32_t) override { return {}; }
+  Result<std::unique_ptr<HeldPages>> hold_pages(std::int32_t, void*, std::size_t) override {
+    return Error{};
   }
   Result<std::unique_ptr<Mark>> mark_stream(std::int32_t, std::optional<void*>) override {
     return Error{};

@@ -13,7 +13,7 @@ std::size_t count_of(Door door, const std::string& layer) {
 }
 
 TEST(ShownSettings, EachDoorShowsTheLayersThatItUses) {
-  EXPECT_EQ(count_of(Door::straightway, ""), 6u);
+  EXPECT_EQ(count_of(Door::straightway, ""), 7u);
   EXPECT_EQ(count_of(Door::straightway, "front"), 0u);
   EXPECT_EQ(count_of(Door::straightway, "cufile"), 0u);
   EXPECT_EQ(count_of(Door::kvikio, "front"), 4u);
@@ -30,7 +30,9 @@ TEST(ShownSettings, ValuesKeepTheirKindAndOrigin) {
   EXPECT_EQ(std::get<std::string>(list[1].value), "bypass");
   EXPECT_EQ(list[1].origin, Origin::call);
   EXPECT_EQ(std::get<std::uint64_t>(list[4].value), std::uint64_t{64} << 20);
-  EXPECT_EQ(std::get<bool>(list[5].value), true);
+  EXPECT_STREQ(list[5].name, "pin_bytes");
+  EXPECT_EQ(std::get<std::uint64_t>(list[5].value), 0u);
+  EXPECT_EQ(std::get<bool>(list[6].value), true);
 }
 
 }  // namespace
