@@ -16,9 +16,9 @@ class Context:
     Options that are not given come from STRAIGHTWAY_* variables, else from defaults.
 
     threads: 1 to 1024, or 0 to choose from the machine. pinned_bytes: the hard limit of pinned
-    host memory. pin_bytes: the hard limit of what File.pin may hold; 0, the default, takes a quarter
-    of the memory that is available at the first pin. policy: "auto", "direct" (fail with the reason
-    rather than stage) or "staged".
+    host memory. pin_bytes: the hard limit of what File.pin may hold; 0, the default, takes a
+    quarter of the memory that is available at the first pin. policy: "auto", "direct" (fail with
+    the reason rather than stage) or "staged".
     cache: "auto", "keep", "drop" or "bypass". on_warning: called with each warning's text, from a
     thread of straightway's own; without it there is silence.
 

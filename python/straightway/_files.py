@@ -378,6 +378,12 @@ class File:
         ranges: (offset, size) tuples, as far as the file goes; by default all of it. device: whose
         context registers the pages, which every GPU of this process can then read; by default that
         of the thread's current context, else the first.
+
+        >>> with sw.open("weights.bin") as file:  # doctest: +SKIP
+        ...     with file.pin([(0, "1GiB")]) as pin:
+        ...         receipt = file.read_into(array[:1 << 30])
+        >>> receipt.routes["pinned-cache"].bytes  # doctest: +SKIP
+        1073741824
         """
         given = None if ranges is None else [tuple(entry) for entry in ranges]
         return Pin._wrap(self._file.pin(given, -1 if device is None else device_index(device)))

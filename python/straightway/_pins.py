@@ -20,6 +20,11 @@ class Pin:
 
     An OSError where the file cannot be pinned safely says why; a MemoryError, that pin_bytes (see
     Context) would be exceeded.
+
+    >>> with sw.open("weights.bin") as file, file.pin() as pin:  # doctest: +SKIP
+    ...     for array in arrays:
+    ...         file.read_into(array)
+    ...     assert pin.holds  # nobody changed the file meanwhile
     """
 
     __slots__ = ("_pin",)
