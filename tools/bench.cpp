@@ -21,7 +21,7 @@ constexpr std::uint64_t most_bytes_unasked = 4 * gib;
 constexpr std::uint64_t most_cold_bytes_unasked = gib;
 constexpr unsigned most_threads = 64;
 
-constexpr std::array<const char*, 6> case_names = {"hot",   "cold",   "mixed",
+constexpr std::array<const char*, 7> case_names = {"hot",   "pinned", "cold", "mixed",
                                                    "small", "ranges", "write"};
 
 std::vector<std::string> split(const std::string& text) {
@@ -39,7 +39,7 @@ Result<void> check_cases(const std::string& cases) {
   for (const std::string& word : split(cases)) {
     if (std::ranges::find(case_names, word) != case_names.end()) continue;
     return usage_error("use --cases=" + cases, "there is no case '" + word + "'",
-                       "write some of hot,cold,mixed,small,ranges,write");
+                       "write some of hot,pinned,cold,mixed,small,ranges,write");
   }
   return {};
 }
@@ -160,8 +160,11 @@ Result<BenchRun> prepare(const BenchOptions& options, Terminal& terminal) {
 Result<void> measure(BenchRun& run) {
   // The ceilings come with the cases that need them.
   const bool reads_disk = run.wants("cold") || run.wants("mixed");
-  if (run.wants("hot") || run.wants("mixed") || run.wants("ranges")) {
+  if (run.wants("hot") || run.wants("pinned") || run.wants("mixed") || run.wants("ranges")) {
     if (auto done = measure_hot(run); !done) return done;
+  }
+  if (run.wants("pinned")) {
+    if (auto done = measure_pinned(run); !done) return done;
   }
   if (run.wants("small")) {
     if (auto done = measure_small(run); !done) return done;

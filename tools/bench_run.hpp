@@ -54,6 +54,7 @@ struct BenchRun {
 // Each adds its cases, and what it measured of the ceilings. An error only when interrupted: what
 // fails is written down in the case.
 Result<void> measure_hot(BenchRun& run);
+Result<void> measure_pinned(BenchRun& run);
 Result<void> measure_cold(BenchRun& run);
 Result<void> measure_mixed(BenchRun& run);
 Result<void> measure_small(BenchRun& run);

@@ -74,11 +74,13 @@ std::string limit_of(const BenchRun& run, const BenchCase& result) {
       return "the fixed cost of a read, and of a copy where there is "
              "a GPU";
     if (result.ceiling.name == "link") {
-      return run.ceilings.copiers < run.ceilings.link ? "CPU" : "link";
+      // Pinned pages are not copied by a CPU.
+      const bool copied = name != "pinned";
+      return copied && run.ceilings.copiers < run.ceilings.link ? "CPU" : "link";
     }
     return result.ceiling.name == "copiers" ? "CPU" : result.ceiling.name;
   }
-  const bool hot = name == "hot" || name == "ranges";
+  const bool hot = name == "hot" || name == "ranges" || name == "pinned";
   // Filling host memory may be slower than the link.
   if (hot && run.ceilings.copiers > 0 && result.median_gbs / run.ceilings.copiers >= near_share) {
     return "CPU";

@@ -55,7 +55,7 @@ int run_check(const CheckOptions& options, Terminal& terminal);
 struct BenchOptions {
   std::string file;  // empty: one is made
   std::string to;    // empty: the first GPU, else host memory
-  std::string cases = "hot,cold,mixed,small,ranges,write";
+  std::string cases = "hot,pinned,cold,mixed,small,ranges,write";
   std::string size;      // empty: at most 4 GiB
   std::string write_to;  // the folder of the written file; empty: beside FILE
   unsigned repeat = 5;

@@ -176,8 +176,9 @@ void add_bench(CLI::App& app, BenchOptions& options) {
       "  straightway bench weights.bin --to host --cases hot,cold --repeat 9\n"
       "  straightway bench weights.bin --json > result.json\n"
       "\n"
-      "Cases: hot (all in the page cache, and a process's first call), cold (for each cache\n"
-      "behaviour), mixed (every other 64 MiB hot), small (4 KiB, 64 KiB and 1 MiB one by one),\n"
+      "Cases: hot (all in the page cache, and a process's first call), pinned (with registered\n"
+      "pages, for a GPU), cold (for each cache behaviour), mixed (every other 64 MiB hot), small "
+      "(4 KiB, 64 KiB and 1 MiB one by one),\n"
       "ranges (up to 100,000 of 16 KiB in one call), write (a temporary file beside FILE).\n"
       "Every byte is verified; a case whose bytes are wrong has no number, and the exit code is "
       "1.\n");

@@ -90,6 +90,19 @@ class BenchTest(ProgramTest):
         self.assertIs(self.machine["simulated"], True)
         self.assertIn("Simulated", self.machine["gpu"])
 
+    def test_pinned_pages_are_read_or_it_says_why_not(self) -> None:
+        file = self.make_file("file", 4 * MIB)
+        words = ["--to", "cuda:0", "--cases", "pinned"]
+        cases = self.bench(file, *words, **SIMULATED_GPU)
+        if "skipped" in cases["pinned"]:  # a file system whose pages cannot be pinned safely
+            self.assert_no_numbers(cases["pinned"])
+            return
+        self.assert_measured(cases["pinned"])
+        self.assertEqual(cases["pinned"]["pinned_cache_bytes"], 4 * MIB)
+        self.assert_measured(cases["pin and read"])
+        host = self.bench(file, "--to", "host", "--cases", "pinned")
+        self.assertIn("GPU", host["pinned"]["skipped"])
+
     def test_wrong_bytes_have_no_number(self) -> None:
         file = self.make_file("file", 4 * MIB)
         words = ["--to", "cuda:0", "--cases", "hot"]

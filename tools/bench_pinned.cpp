@@ -1,0 +1,77 @@
+// A file that is pinned and read again, and one that is pinned to be read once.
+
+#include <chrono>
+
+#include "bench_run.hpp"
+
+namespace straightway::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Reads of a file whose pages are registered.
+Way pinned_way(const BenchRun& run, BenchCase& result) {
+  Way way;
+  way.name = "straightway, pinned";
+  way.prepare = [&run] { return run.target->poison(); };
+  way.run = [&run, &result]() -> Result<void> {
+    CallOptions options;
+    options.exact = true;
+    const auto receipt = run.file.read_into(run.memory(0, run.size_bytes), options);
+    if (!receipt) return receipt.error();
+    result.pinned_bytes = receipt->pinned_bytes;
+    result.more["pinned_cache_bytes"] = receipt->routes[index(Route::pinned_cache)].bytes;
+    return {};
+  };
+  way.finish = [&run] { return run.verify(run.size_bytes); };
+  return way;
+}
+
+// Registration, one read, and the end of the registration.
+Way pin_and_read_way(const BenchRun& run) {
+  Way way;
+  way.name = "straightway, pin and read once";
+  way.prepare = [&run] { return run.target->poison(); };
+  way.run = [&run]() -> Result<void> {
+    auto pin = run.file.pin();
+    if (!pin) return pin.error();
+    CallOptions options;
+    options.exact = true;
+    const auto receipt = run.file.read_into(run.memory(0, run.size_bytes), options);
+    if (!receipt) return receipt.error();
+    return {};
+  };
+  way.finish = [&run] { return run.verify(run.size_bytes); };
+  return way;
+}
+
+}  // namespace
+
+Result<void> measure_pinned(BenchRun& run) {
+  if (!run.on_device()) {
+    run.cases.push_back(skip_case("pinned", "it is for the memory of a GPU"));
+    return {};
+  }
+  BenchCase again = make_case("pinned", run.size_bytes);
+  BenchCase once = make_case("pin and read", run.size_bytes);
+  const auto before = Clock::now();
+  auto pin = run.file.pin();
+  if (!pin) {
+    run.cases.push_back(skip_case("pinned", pin.error().message()));
+    return {};
+  }
+  const std::chrono::duration<double> took = Clock::now() - before;
+  again.more["pin_gbs"] = to_gbs(run.size_bytes, took.count());
+  Way reads = pinned_way(run, again);
+  if (auto done = alternate("pinned", {&reads}, run.rounds, run.terminal); !done) return done;
+  fill(again, reads, run.hot_ceiling());
+  pin->release();
+  Way both = pin_and_read_way(run);
+  if (auto done = alternate("pin and read", {&both}, run.rounds, run.terminal); !done) return done;
+  fill(once, both, run.hot_ceiling());
+  run.cases.push_back(std::move(again));
+  run.cases.push_back(std::move(once));
+  return {};
+}
+
+}  // namespace straightway::tools
