@@ -34,7 +34,7 @@ struct Change {
 std::ostream& operator<<(std::ostream& to, const Change& change) { return to << change.name; }
 
 struct OpenedFd {
-  OpenedFd(const std::string& path, int flags) : fd(::open(path.c_str(), flags)) {}
+  OpenedFd(const std::string& path, int flags) : fd(::open(path.c_str(), flags, 0600)) {}
   ~OpenedFd() { ::close(fd); }
   OpenedFd(const OpenedFd&) = delete;
   OpenedFd& operator=(const OpenedFd&) = delete;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from pathlib import Path
 
 import device_cases
@@ -24,6 +26,9 @@ def test_device(path: Path, fakes: Path, case: str) -> None:
 
 
 def test_without_a_driver_a_pin_is_a_clear_error(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libcuda.so.1")
+        pytest.skip("there is a CUDA driver here")
     code = """
 import io, sys
 import straightway as sw
