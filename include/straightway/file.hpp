@@ -154,6 +154,11 @@ class File {
 
   Result<Receipt> read_into(Memory memory, const CallOptions& options = {}) const;
   Result<Receipt> write_from(Memory memory, const CallOptions& options = {}) const;
+  // For callers who watch for something else while they wait: as the two above where the call takes
+  // no longer than its own copies (it is small, and no work is left in the user's stream). Else
+  // empty, with nothing in flight: then submit it.
+  std::optional<Result<Receipt>> move_at_once(Direction direction, Memory memory,
+                                              const CallOptions& options = {}) const;
   // owner is released when the job is drained.
   Result<Job> submit_read(Memory memory, const CallOptions& options = {},
                           std::shared_ptr<void> owner = nullptr) const;

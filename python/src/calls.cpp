@@ -219,8 +219,15 @@ Result<Receipt> transfer_now(const File& file, Direction direction, Memory memor
                                       : file.write_from(memory, options);
 }
 
-// Moves a small range of host memory at once and gives its receipt; else fills job, so that the
-// caller can watch for signals while it waits, and gives None.
+// The same of device memory, where no work in the user's stream has to be waited for.
+std::optional<Result<Receipt>> transfer_at_once(const File& file, Direction direction,
+                                                Memory memory, const CallOptions& options) {
+  const Unlocked unlocked;
+  return file.move_at_once(direction, memory, options);
+}
+
+// Moves a small range at once and gives its receipt; else fills job, so that the caller can watch
+// for signals while it waits, and gives None.
 nb::object transfer(nb::handle self, JobBox& job, nb::handle direction_word, const nb::tuple& place,
                     const nb::tuple& keywords) {
   bridge().collect();
@@ -229,9 +236,12 @@ nb::object transfer(nb::handle self, JobBox& job, nb::handle direction_word, con
   Piece piece = to_piece(place, direction, options);
   options.offset = piece.offset;
   options.size_bytes = piece.size_bytes;
-  if (!piece.is_device && piece.size_bytes < inline_bytes) {
-    return nb::cast(value_or_raise(
-        transfer_now(nb::cast<FileBox&>(self).file, direction, piece.memory, options)));
+  const File& file = nb::cast<FileBox&>(self).file;
+  if (piece.is_device) {
+    auto moved = transfer_at_once(file, direction, piece.memory, options);
+    if (moved) return nb::cast(value_or_raise(std::move(*moved)));
+  } else if (piece.size_bytes < inline_bytes) {
+    return nb::cast(value_or_raise(transfer_now(file, direction, piece.memory, options)));
   }
   submit_piece(self, job, std::move(piece), std::move(options), direction);
   return nb::none();

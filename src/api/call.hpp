@@ -37,10 +37,13 @@ Result<Plan> explain_call(Direction direction, const CallRange& range,
                           const std::shared_ptr<const Settings>& settings,
                           const MemoryRange* known = nullptr);
 
-// A small transfer to or from host memory, on this thread, without an allocation; empty where the
-// range is none (run_call then does it, or says what is wrong).
+// What may keep a small call waiting beside its own copies.
+enum class StreamWait { yes, no };  // work that is left in the user's stream
+// A small transfer on this thread, without an allocation; empty where the range is none, or would
+// have to wait (run_call then does it, or says what is wrong).
 std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
-                                         const CallOptions& options);
+                                         const CallOptions& options,
+                                         StreamWait stream_wait = StreamWait::yes);
 
 // Blocking; of one range at least.
 Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,

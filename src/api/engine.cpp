@@ -152,7 +152,7 @@ Error calls_itself_error(std::string attempted) {
 struct Engine::Parts {
   Parts(const Settings& settings, std::uint32_t threads, const std::string& root)
       : peer_ways(root),
-        desks(settings.pinned_bytes.value, drive::inline_limit_bytes, drive::crew_limit_bytes),
+        desks(settings.pinned_bytes.value, drive::inline_limit_bytes, drive::crew_desk_bytes),
         crew(std::min(threads - 1, crew_helpers)) {}
 
   std::mutex mutex;

@@ -207,6 +207,13 @@ Result<Receipt> File::write_from(Memory memory, const CallOptions& options) cons
   return run_one(open_, Direction::write, memory, options);
 }
 
+std::optional<Result<Receipt>> File::move_at_once(Direction direction, Memory memory,
+                                                  const CallOptions& options) const {
+  FileUse use(open_);
+  if (!use) return Result<Receipt>(closed_error(direction, path()));
+  return run_small(direction, range_of(std::move(use), memory, options), options, StreamWait::no);
+}
+
 Result<Job> File::submit_read(Memory memory, const CallOptions& options,
                               std::shared_ptr<void> owner) const {
   return submit_one(open_, Direction::read, memory, options, std::move(owner));

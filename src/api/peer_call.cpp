@@ -65,7 +65,8 @@ void try_peer(Plan& plan, const CallRange& range) {
     learned = engine.peer_ways().attempt(plan, range.file->storage(), ref, engine.syscalls());
   }
   if (learned == plan.peer) return;
-  plan = plan::make_plan(plan.request, {plan.file, plan.machine, learned}, plan.settings);
+  plan =
+      plan::make_plan(plan.request, {plan.file, plan.machine, learned, {}, false}, plan.settings);
 }
 
 void learn_of_peers(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,

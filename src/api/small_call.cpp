@@ -26,11 +26,14 @@ bool is_pinned(const Plan& plan) {
   return plan.run_count == 1 && plan.runs[0].route == Route::pinned_cache;
 }
 
-// A read that a crew shares: a single run through the page cache, which may keep it.
+// A read that a crew shares: a single run through the page cache, which may keep it. One of more
+// than crew_limit_bytes only into device memory.
 bool wants_crew(const Plan& plan) {
   return plan.request.direction == Direction::read && plan.run_count == 1 &&
          !plan.runs[0].direct_io && !is_pinned(plan) &&
          plan.runs[0].file.size_bytes > drive::inline_limit_bytes &&
+         (plan.runs[0].file.size_bytes <= drive::crew_limit_bytes ||
+          plan.request.memory.space != SpaceKind::host) &&
          (plan.runs[0].cold == ColdWay::same || plan.runs[0].cold == ColdWay::ahead);
 }
 
@@ -48,11 +51,21 @@ bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& op
                      [](const Run& run) { return run.route == Route::staged && !run.direct_io; });
 }
 
-// Moves the plan's bytes on this thread. Empty: all desks of the device are taken, or the pin that
-// was planned with is gone.
+// What is not cached is the pump's, which has more ways to read it.
+bool is_cached(const os::Syscalls& syscalls, int fd, const FileRange& range) {
+  constexpr std::uint64_t page_bytes = 4096;
+  const auto end = range.offset + range.size_bytes;
+  const auto pages = (end + page_bytes - 1) / page_bytes - range.offset / page_bytes;
+  return syscalls.cached_pages(fd, range.offset, range.size_bytes) ==
+         static_cast<std::int64_t>(pages);
+}
+
+// Moves the plan's bytes on this thread. Empty: more than a crew reads at once is not cached, all
+// desks of the device are taken, the user's stream would be waited for, or the pin that was planned
+// with is gone.
 std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
                                         const transport::FileRef& ref, const CallOptions& options,
-                                        Receipt& receipt) {
+                                        StreamWait stream_wait, Receipt& receipt) {
   const auto outcome = [](std::optional<Error> error) -> Result<void> {
     if (error) return std::move(*error);
     return {};
@@ -64,14 +77,21 @@ std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
                                           may_fall_back(plan), crew, receipt));
   }
   // Pinned bytes do not lie on the desk.
-  const auto size_bytes = is_pinned(plan) ? 1 : plan.request.file.size_bytes;
+  const auto size_bytes =
+      is_pinned(plan) ? 1 : std::min(plan.request.file.size_bytes, drive::crew_desk_bytes);
+  if (crew != nullptr && plan.request.file.size_bytes > drive::crew_limit_bytes &&
+      !is_cached(engine.syscalls(), ref.fd, plan.request.file)) {
+    return {};
+  }
   auto desk = engine.take_desk(memory.device, size_bytes);
   if (!desk || !*desk) return {};  // the pump's way says what is wrong
   const auto stream =
       options.stream ? std::optional<void*>(options.stream->handle) : std::optional<void*>();
   std::optional<Error> error;
-  bool stood = true;
-  if (is_pinned(plan)) {
+  bool stood = stream_wait == StreamWait::yes || (*desk)->is_idle(stream);
+  if (!stood) {
+    // nothing was begun
+  } else if (is_pinned(plan)) {
     const auto moved =
         drive::transfer_inline_pinned(plan, ref, plan.file->path, **desk, stream, receipt);
     if (!moved) error = moved.error();
@@ -87,13 +107,14 @@ std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
 }
 
 std::optional<Result<Receipt>> finish_inline(const CallRange& range, const Plan& plan,
-                                             const CallOptions& options, std::uint64_t queued_ns) {
+                                             const CallOptions& options, StreamWait stream_wait,
+                                             std::uint64_t queued_ns) {
   auto receipt = begin_receipt(plan, queued_ns);
   count_refused_direct(receipt, plan, *range.file);
   auto& engine = *range.file->engine;
   const auto ref = range.file->ref(uses_direct(plan));
   receipt.times.started_ns = queued_ns;
-  const auto moved = move_inline(engine, plan, ref, options, receipt);
+  const auto moved = move_inline(engine, plan, ref, options, stream_wait, receipt);
   if (!moved) return {};
   std::optional<Error> error;
   if (!*moved) error = moved->error();
@@ -124,15 +145,14 @@ std::optional<Result<Receipt>> finish_inline(const CallRange& range, const Plan&
 }  // namespace
 
 std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
-                                         const CallOptions& options) {
-  if (range.size_bytes > drive::pinned_inline_limit_bytes) return {};
-  if (range.size_bytes > drive::crew_limit_bytes && !range.file->pins()) return {};
+                                         const CallOptions& options, StreamWait stream_wait) {
+  if (range.size_bytes > drive::windows_limit_bytes) return {};
   if (may_be_peer(range)) return {};
   const auto queued_ns = drive::now_ns();
   auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
   if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};
   if (!secure_direct(*plan, *range.file)) return {};
-  return finish_inline(range, *plan, options, queued_ns);
+  return finish_inline(range, *plan, options, stream_wait, queued_ns);
 }
 
 }  // namespace straightway

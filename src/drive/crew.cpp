@@ -56,7 +56,8 @@ void Crew::start_helpers() {
   }
 }
 
-bool Crew::run(std::uint32_t count, const std::function<void(std::uint32_t)>& piece) {
+bool Crew::run(std::uint32_t count, const std::function<void(std::uint32_t)>& piece,
+               const std::function<void()>& meanwhile) {
   const std::unique_lock lock(one_job_, std::try_to_lock);
   if (!lock) return false;
   if (threads_.empty() && helpers_ > 0) start_helpers();
@@ -65,6 +66,7 @@ bool Crew::run(std::uint32_t count, const std::function<void(std::uint32_t)>& pi
   const auto number = (job_.load(std::memory_order_relaxed) >> 32) + 1;
   job_.store((number << 32) | (std::uint64_t{count} << 16), std::memory_order_release);
   job_.notify_all();
+  if (meanwhile) meanwhile();
   while (take_part()) {
   }
   const auto all_done = [&] { return done_.load(std::memory_order_acquire) == count; };

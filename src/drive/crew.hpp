@@ -24,9 +24,10 @@ class Crew {
 
   std::uint32_t helpers() const { return helpers_; }
   // Calls piece(i) once for each i below count, on this thread and those helpers that come in
-  // time, and returns when all are done. False, and nothing called, while another job runs.
-  // 1 <= count <= 65535. piece throws nothing.
-  bool run(std::uint32_t count, const std::function<void(std::uint32_t)>& piece);
+  // time, and returns when all are done. meanwhile, where there is one, is called first, on this
+  // thread. False, and nothing called, while another job runs. 1 <= count <= 65535. Neither throws.
+  bool run(std::uint32_t count, const std::function<void(std::uint32_t)>& piece,
+           const std::function<void()>& meanwhile = {});
 
  private:
   void help();

@@ -104,10 +104,10 @@ struct Part {
   bool ended = false;
 };
 
-// The plan's only run, in pieces that move at the same time. Those behind an error or the end of
-// the file do not count.
-std::optional<Error> move_in_parts(Move& move, Crew& crew) {
-  const Run& run = move.plan.runs[0];
+// A run of up to crew_limit_bytes, in pieces that move at the same time. Those behind an error or
+// the end of the file do not count. meanwhile: as Crew::run's.
+std::optional<Error> move_in_parts(Move& move, Crew& crew, const Run& run,
+                                   const std::function<void()>& meanwhile = {}) {
   const auto count =
       static_cast<std::uint32_t>((run.file.size_bytes + crew_piece_bytes - 1) / crew_piece_bytes);
   std::array<Part, crew_limit_bytes / crew_piece_bytes> parts;
@@ -121,7 +121,10 @@ std::optional<Error> move_in_parts(Move& move, Crew& crew) {
     part.error = mine.run(piece);
     part.ended = mine.ended;
   };
-  if (!crew.run(count, std::ref(move_part))) return move.run(run);
+  if (!crew.run(count, std::ref(move_part), meanwhile)) {
+    if (meanwhile) meanwhile();
+    return move.run(run);
+  }
   for (std::uint32_t i = 0; i < count && !move.ended; ++i) {
     for (const auto route : all_routes) {
       auto& share = move.receipt.routes[index(route)];
@@ -139,24 +142,69 @@ std::optional<Error> move_in_parts(Move& move, Crew& crew) {
   return {};
 }
 
-// Moves the runs between the file and host memory at this address.
-std::optional<Error> move_runs(Move move, Crew* crew) {
+// Takes bytes of host memory to where they belong in the request.
+using Take = std::function<std::optional<Error>(std::uint64_t at, std::uint64_t address,
+                                                std::uint64_t size_bytes)>;
+
+std::uint64_t moved_bytes(const Receipt& receipt) {
+  std::uint64_t sum = 0;
+  for (const auto route : all_routes) sum += receipt.routes[index(route)].bytes;
+  return sum;
+}
+
+// The plan's only run, in windows that lie by turns in the two halves of the host memory: one is
+// taken while the crew fills the other. Each is taken before its half is filled again.
+std::optional<Error> move_in_windows(Move& move, Crew& crew, const Take& take) {
+  const auto base = move.address;
+  const FileRange whole = move.plan.runs[0].file;
+  std::uint64_t at = 0, filled = 0;
+  std::optional<Error> error, not_taken;
+  // of the window that was filled last
+  std::uint64_t last_at = 0, last_address = base;
+  const auto take_last = [&] {
+    if (filled > 0) not_taken = take(last_at, last_address, filled);
+  };
+  for (; at < whole.size_bytes && !move.ended && !error && !not_taken; at += crew_limit_bytes) {
+    Run window = move.plan.runs[0];
+    window.file = {whole.offset + at, std::min(crew_limit_bytes, whole.size_bytes - at)};
+    const auto address = base + at / crew_limit_bytes % 2 * crew_limit_bytes;
+    move.address = address - at;
+    const auto before = moved_bytes(move.receipt);
+    error = move_in_parts(move, crew, window, std::ref(take_last));
+    last_at = at;
+    last_address = address;
+    filled = moved_bytes(move.receipt) - before;
+  }
+  if (!error && !not_taken) take_last();
+  return not_taken ? not_taken : error;
+}
+
+// Moves the runs between the file and host memory at this address, and from there, where they are
+// read, by take.
+std::optional<Error> move_runs(Move move, Crew* crew, const Take& take = {}) {
   std::optional<Error> error;
   const auto& plan = move.plan;
+  const auto address = move.address;
+  const bool in_windows =
+      take && crew != nullptr && plan.runs[0].file.size_bytes > crew_limit_bytes;
   move.receipt.threads = 1;
-  if (crew != nullptr && plan.run_count == 1 && plan.runs[0].file.size_bytes <= crew_limit_bytes) {
-    error = move_in_parts(move, *crew);
+  if (in_windows) {
+    error = move_in_windows(move, *crew, take);
+  } else if (crew != nullptr && plan.run_count == 1 &&
+             plan.runs[0].file.size_bytes <= crew_limit_bytes) {
+    error = move_in_parts(move, *crew, plan.runs[0]);
   } else {
     for (std::uint8_t i = 0; i < plan.run_count && !error && !move.ended; ++i) {
       error = move.run(plan.runs[i]);
     }
   }
+  const auto moved = moved_bytes(move.receipt);
+  if (!in_windows && take && !error && moved > 0) error = take(0, address, moved);
   auto& receipt = move.receipt;
   receipt.wanted_bytes = plan.request.file.size_bytes;
-  receipt.moved_bytes = 0;
+  receipt.moved_bytes = moved;
   for (const auto route : all_routes) {
     auto& share = receipt.routes[index(route)];
-    receipt.moved_bytes += share.bytes;
     share.evidence = own_evidence(route, plan.request.direction, share.bytes, -1);
   }
   return error;
@@ -176,22 +224,27 @@ std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const 
                                             memory::Desk& desk, std::optional<void*> stream,
                                             Crew* crew, Receipt& receipt) {
   const auto& request = plan.request;
-  const auto copy = [&](std::uint64_t size_bytes) -> std::optional<Error> {
-    if (size_bytes == 0) return {};
-    auto copied = desk.copy(request.direction, request.memory.address, size_bytes, stream);
+  const auto checked = [&](const Result<void>& copied, std::uint64_t at) -> std::optional<Error> {
     if (copied) return {};
     auto error = copied.error();
     error.path = path;
-    error.offset = request.file.offset;
+    error.offset = request.file.offset + at;
     return error;
   };
-  if (request.direction == Direction::write) {
-    if (auto error = copy(request.file.size_bytes)) return error;
+  const auto to_device = [&](std::uint64_t at, std::uint64_t address, std::uint64_t size_bytes) {
+    return checked(desk.copy_held(request.memory.address + at,
+                                  reinterpret_cast<std::byte*>(address), size_bytes, stream),
+                   at);
+  };
+  const bool is_read = request.direction == Direction::read;
+  if (!is_read && request.file.size_bytes > 0) {
+    auto copied =
+        desk.copy(Direction::write, request.memory.address, request.file.size_bytes, stream);
+    if (auto error = checked(copied, 0)) return error;
   }
   auto error = move_runs(
       {syscalls, plan, file, path, true, receipt, reinterpret_cast<std::uint64_t>(desk.data())},
-      crew);
-  if (!error && request.direction == Direction::read) error = copy(receipt.moved_bytes);
+      crew, is_read ? Take(std::cref(to_device)) : Take());
   receipt.pinned_bytes = desk.size_bytes();
   return error;
 }

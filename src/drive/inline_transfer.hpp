@@ -22,6 +22,10 @@ inline constexpr std::uint64_t pinned_inline_limit_bytes = std::uint64_t{4} << 2
 // And a read up to this size, which a crew shares in pieces.
 inline constexpr std::uint64_t crew_limit_bytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t crew_piece_bytes = std::uint64_t{128} << 10;
+// And, where the page cache has all of it, a read into device memory up to this size: in windows of
+// crew_limit_bytes, one on its way to the device while the crew fills the next.
+inline constexpr std::uint64_t windows_limit_bytes = std::uint64_t{8} << 20;
+inline constexpr std::uint64_t crew_desk_bytes = 2 * crew_limit_bytes;
 
 // Moves the plan's runs, or what there is of them, to or from host memory, and writes what moved
 // into the receipt. crew: for the read of a single run that is larger than inline_limit_bytes; null
@@ -30,8 +34,9 @@ std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& p
                                      const transport::FileRef& file, const std::string& path,
                                      bool may_fall_back, Crew* crew, Receipt& receipt);
 
-// The same to or from device memory, by way of the desk, which holds the whole request. The copy is
-// ordered in the user's stream.
+// The same to or from device memory, by way of the desk, which holds the whole request, or
+// crew_desk_bytes where a crew reads more than crew_limit_bytes. The copies are ordered in the
+// user's stream.
 std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const Plan& plan,
                                             const transport::FileRef& file, const std::string& path,
                                             memory::Desk& desk, std::optional<void*> stream,

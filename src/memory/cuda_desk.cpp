@@ -74,6 +74,16 @@ Status CopyDesk::wait(const UserStream& user) {
   return success;
 }
 
+bool CopyDesk::is_idle(std::optional<void*> stream) {
+  bool idle = false;
+  const auto query = [&](const UserStream& user) {
+    const Status status = devices_->driver().stream_query(user.stream);
+    idle = status == success;
+    return status == not_ready ? success : status;
+  };
+  return on_user_stream(*devices_, device_, stream, "look at the stream of", query).ok() && idle;
+}
+
 Result<void> CopyDesk::copy_between(Direction direction, std::uint64_t device_address,
                                     std::byte* host, std::size_t size_bytes,
                                     std::optional<void*> stream) {

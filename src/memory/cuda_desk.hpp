@@ -21,6 +21,7 @@ class CopyDesk final : public Desk {
                     std::optional<void*> stream) override {
     return copy_between(direction, device_address, data(), size_bytes, stream);
   }
+  bool is_idle(std::optional<void*> stream) override;
   Result<void> copy_held(std::uint64_t device_address, std::byte* pages, std::size_t size_bytes,
                          std::optional<void*> stream) override {
     return copy_between(Direction::read, device_address, pages, size_bytes, stream);

@@ -12,7 +12,7 @@ constexpr std::uint64_t small_desks_limit = 16;
 constexpr std::uint64_t small_share = 16;
 // One job of a crew at a time.
 constexpr std::uint64_t large_desks_limit = 1;
-constexpr std::uint64_t large_share = 32;
+constexpr std::uint64_t large_share = 16;
 
 }  // namespace
 

@@ -59,7 +59,9 @@ class Desk {
   // it is done, whatever the outcome. A capturing stream is an error, and no capture is disturbed.
   virtual Result<void> copy(Direction direction, std::uint64_t device_address,
                             std::size_t size_bytes, std::optional<void*> stream) = 0;
-  // The same from held pages to device memory, of any size.
+  // Whether no work is left in that stream; false where it cannot be told. No capture is disturbed.
+  virtual bool is_idle(std::optional<void*> stream) = 0;
+  // As copy(), to device memory, from held pages or from a part of data(), of any size.
   virtual Result<void> copy_held(std::uint64_t device_address, std::byte* pages,
                                  std::size_t size_bytes, std::optional<void*> stream) = 0;
 };

@@ -42,6 +42,18 @@ TEST(CrewTest, OneJobAtATime) {
   EXPECT_FALSE(second);
 }
 
+TEST(CrewTest, TheCallerDoesSomethingElseFirst) {
+  for (const std::uint32_t helpers : {0U, 3U}) {
+    Crew crew(helpers);
+    std::thread::id who;
+    std::atomic<int> pieces{0};
+    ASSERT_TRUE(
+        crew.run(5, [&](std::uint32_t) { ++pieces; }, [&] { who = std::this_thread::get_id(); }));
+    EXPECT_EQ(who, std::this_thread::get_id());
+    EXPECT_EQ(pieces, 5);
+  }
+}
+
 TEST(CrewTest, ManyThreadsMayAsk) {
   Crew crew(3);
   std::atomic<int> pieces{0};

@@ -157,5 +157,101 @@ TEST_F(SharedTransfer, TheFirstErrorIsTold) {
   EXPECT_EQ(error->offset, 1000 + 2 * crew_piece_bytes);
 }
 
+// A desk whose device is host memory, and which can fail.
+class HostDesk final : public memory::Desk {
+ public:
+  std::byte* data() const override { return bytes_.data(); }
+  std::size_t size_bytes() const override { return bytes_.size(); }
+  bool is_idle(std::optional<void*>) override { return true; }
+  Result<void> copy(Direction, std::uint64_t to, std::size_t size, std::optional<void*>) override {
+    return copy_held(to, data(), size, {});
+  }
+  Result<void> copy_held(std::uint64_t to, std::byte* from, std::size_t size,
+                         std::optional<void*>) override {
+    if (++copies == bad_copy) return Error{ErrorKind::device, ErrorOrigin::cuda, 700, {}, {}, {}, {}};
+    EXPECT_GE(from, data());
+    EXPECT_LE(from + size, data() + size_bytes());
+    std::memcpy(reinterpret_cast<void*>(to), from, size);
+    return {};
+  }
+  int copies = 0;
+  int bad_copy = 0;
+
+ private:
+  mutable std::vector<std::byte> bytes_ = std::vector<std::byte>(crew_desk_bytes);
+};
+
+class WindowTransfer : public SharedTransfer {
+ protected:
+  WindowTransfer() {
+    memory.assign(5 * crew_limit_bytes + 123, 'x');
+    plan.request.file = plan.runs[0].file = {1000, memory.size()};
+    plan.request.memory.address = reinterpret_cast<std::uint64_t>(memory.data());
+    plan.runs[0].route = Route::staged;
+  }
+  std::optional<Error> move_by_desk() {
+    return transfer_inline_device(syscalls, plan, {3, 4}, "a.bin", desk, {}, &crew, receipt);
+  }
+  HostDesk desk;
+};
+
+TEST_F(WindowTransfer, EveryWindowArrivesInItsPlace) {
+  for (int i = 0; i < 20; ++i) {
+    memory.assign(memory.size(), 'x');
+    desk.copies = 0;
+    receipt = {};
+    EXPECT_FALSE(move_by_desk());
+    ASSERT_EQ(right_bytes(), memory.size());
+    EXPECT_EQ(receipt.moved_bytes, memory.size());
+    EXPECT_EQ(receipt.routes[index(Route::staged)].bytes, memory.size());
+    EXPECT_EQ(receipt.wanted_bytes, memory.size());
+    EXPECT_EQ(desk.copies, 6);
+    EXPECT_EQ(receipt.pinned_bytes, crew_desk_bytes);
+  }
+}
+
+TEST_F(WindowTransfer, NothingBehindTheEndIsCopied) {
+  for (const std::uint64_t size :
+       {std::uint64_t{0}, 2 * crew_limit_bytes + 5, 3 * crew_limit_bytes}) {
+    memory.assign(memory.size(), 'x');
+    receipt = {};
+    file_end = 1000 + size;
+    EXPECT_FALSE(move_by_desk());
+    EXPECT_EQ(receipt.moved_bytes, size);
+    EXPECT_EQ(receipt.end_of_file, file_end);
+    EXPECT_EQ(right_bytes(), size);
+    EXPECT_EQ(memory[size], 'x');
+  }
+}
+
+TEST_F(WindowTransfer, AnErrorOfTheFileEndsIt) {
+  bad_from = 1000 + 3 * crew_limit_bytes;
+  const auto error = move_by_desk();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, EIO);
+  EXPECT_EQ(error->offset, bad_from);
+  EXPECT_EQ(memory[3 * crew_limit_bytes], 'x');
+}
+
+TEST_F(WindowTransfer, AnErrorOfTheDeviceEndsItWithItsPlace) {
+  for (const int bad : {1, 3, 6}) {
+    desk.copies = 0;
+    desk.bad_copy = bad;
+    const auto error = move_by_desk();
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, 700);
+    EXPECT_EQ(error->offset, 1000 + (bad - 1) * crew_limit_bytes);
+    EXPECT_EQ(error->path, "a.bin");
+    EXPECT_EQ(desk.copies, bad);
+  }
+}
+
+TEST_F(WindowTransfer, ABusyCrewLeavesItToTheCaller) {
+  std::optional<Error> error;
+  ASSERT_TRUE(crew.run(1, [&](std::uint32_t) { error = move_by_desk(); }));
+  EXPECT_FALSE(error);
+  EXPECT_EQ(right_bytes(), memory.size());
+}
+
 }  // namespace
 }  // namespace straightway::drive

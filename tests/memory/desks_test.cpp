@@ -16,6 +16,7 @@ class PlainDesk final : public Desk {
   Result<void> copy(Direction, std::uint64_t, std::size_t, std::optional<void*>) override {
     return {};
   }
+  bool is_idle(std::optional<void*>) override { return true; }
   Result<void> copy_held(std::uint64_t, std::byte*, std::size_t, std::optional<void*>) override {
     return {};
   }

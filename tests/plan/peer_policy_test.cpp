@@ -17,8 +17,11 @@ constexpr std::uint64_t MiB = 1024 * KiB;
 struct PeerScene : Scene {
   PeerFacts peer;
   Plan plan() const {
-    const Facts facts{std::make_shared<FileFacts>(file), std::make_shared<MachineFacts>(machine),
-                      std::make_shared<PeerFacts>(peer)};
+    const Facts facts{std::make_shared<FileFacts>(file),
+                      std::make_shared<MachineFacts>(machine),
+                      std::make_shared<PeerFacts>(peer),
+                      {},
+                      false};
     return make_plan(request, facts, std::make_shared<Settings>(settings));
   }
   Reason refused(Route route = Route::p2pdma) const { return plan().refused[index(route)]; }

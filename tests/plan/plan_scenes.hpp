@@ -21,7 +21,7 @@ struct Scene {
   }
   Plan plan() const {
     const Facts facts{std::make_shared<FileFacts>(file), std::make_shared<MachineFacts>(machine),
-                      pinned, pin_lost};
+                      nullptr, pinned, pin_lost};
     return make_plan(request, facts, std::make_shared<Settings>(settings));
   }
 };

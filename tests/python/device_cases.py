@@ -166,6 +166,19 @@ def case_order_after_the_named_stream(path: Path, content: bytes, gpu: FakeGpu) 
         assert path.with_name("out").read_bytes() == b"\x09" * SIZE
 
 
+def case_small_reads_stay_on_the_callers_thread(path: Path, content: bytes, gpu: FakeGpu) -> None:
+    address = gpu.allocate(SIZE)
+    with sw.open(path) as file:
+        for size, desk in ((5000, 256 << 10), (SIZE, 2 << 20)):
+            receipt = file.read_into(CudaArray(address, size), offset=7)
+            assert receipt.pinned_bytes == desk, receipt  # no ring
+            assert gpu.read(address, size) == content[7 : 7 + size]
+        gpu.fill_later(address, 7, SIZE, 0, 200_000)  # waited for where Ctrl-C is seen
+        receipt = file.read_into(CudaArray(address, 5000), offset=9)
+        assert receipt.pinned_bytes > 2 << 20, receipt
+    assert gpu.read(address, 5000) == content[9:5009]
+
+
 def case_D4_a_failed_copy_is_an_error(path: Path, content: bytes, gpu: FakeGpu) -> None:
     address = gpu.allocate(SIZE)
     with sw.open(path) as file:
