@@ -23,7 +23,7 @@ plan::Facts facts() {
   machine->vendor_library = true;
   machine->run_udev = true;
   machine->uring = true;
-  return {file, machine};
+  return {file, machine, nullptr, {}, false};
 }
 
 Request request(Door door, SpaceKind space, std::uint64_t size_bytes) {

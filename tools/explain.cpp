@@ -47,7 +47,8 @@ Result<Plan> explain(const ExplainOptions& options) {
   // Registered memory is a fact of the cuFile door alone; the same plan, with that fact.
   Request request = made->request;
   request.registered = true;
-  return plan::make_plan(request, {made->file, made->machine}, made->settings);
+  return plan::make_plan(request, {made->file, made->machine, made->peer, {}, false},
+                         made->settings);
 }
 
 }  // namespace

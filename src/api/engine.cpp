@@ -345,6 +345,11 @@ PeerWays& Engine::peer_ways() { return parts().peer_ways; }
 
 drive::Crew& Engine::crew() { return parts().crew; }
 
+bool Engine::pump_is_idle() {
+  const auto* started = parts().started_pump.load(std::memory_order_acquire);
+  return started == nullptr || started->idle();
+}
+
 Result<void> Engine::submit(std::shared_ptr<drive::Order> order) {
   auto& live = parts();
   auto started = pump(live);

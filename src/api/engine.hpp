@@ -40,7 +40,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The work queued on the stream up to now.
   Result<std::unique_ptr<memory::Mark>> mark_stream(std::int32_t device,
                                                     const std::optional<Stream>& stream);
-  // A desk that holds size_bytes <= drive::crew_limit_bytes, for a small transfer on the caller's
+  // A desk that holds size_bytes <= drive::crew_desk_bytes, for a small transfer on the caller's
   // thread; null where all are taken, or the budget of pinned bytes has no room for desks. Each
   // goes back by give_desk for the same size; null after a copy that failed.
   Result<std::unique_ptr<memory::Desk>> take_desk(std::int32_t device, std::uint64_t size_bytes);
@@ -52,6 +52,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Shares the larger of the small reads.
   drive::Crew& crew();
   Result<void> submit(std::shared_ptr<drive::Order> order);
+  // Whether the pump has nothing to do.
+  bool pump_is_idle();
   // The CUDA space; null where there is none, or in a forked child.
   std::shared_ptr<memory::Space> device_space();
   // What pins of files may hold, all together.

@@ -60,9 +60,9 @@ bool is_cached(const os::Syscalls& syscalls, int fd, const FileRange& range) {
          static_cast<std::int64_t>(pages);
 }
 
-// Moves the plan's bytes on this thread. Empty: more than a crew reads at once is not cached, all
-// desks of the device are taken, the user's stream would be waited for, or the pin that was planned
-// with is gone.
+// Moves the plan's bytes on this thread. Empty: the pump does it better (see windows_limit_bytes),
+// all desks of the device are taken, the user's stream would be waited for, or the pin that was
+// planned with is gone.
 std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
                                         const transport::FileRef& ref, const CallOptions& options,
                                         StreamWait stream_wait, Receipt& receipt) {
@@ -71,16 +71,20 @@ std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
     return {};
   };
   const auto& memory = plan.request.memory;
-  auto* crew = wants_crew(plan) ? &engine.crew() : nullptr;
+  drive::Sharing sharing(wants_crew(plan) ? &engine.crew() : nullptr);
+  const bool is_shared = sharing.crew != nullptr;
+  const bool cached = is_shared && is_cached(engine.syscalls(), ref.fd, plan.request.file);
+  if (cached) sharing.piece_bytes = drive::cached_piece_bytes;
   if (memory.space == SpaceKind::host) {
     return outcome(drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
-                                          may_fall_back(plan), crew, receipt));
+                                          may_fall_back(plan), sharing, receipt));
   }
   // Pinned bytes do not lie on the desk.
   const auto size_bytes =
       is_pinned(plan) ? 1 : std::min(plan.request.file.size_bytes, drive::crew_desk_bytes);
-  if (crew != nullptr && plan.request.file.size_bytes > drive::crew_limit_bytes &&
-      !is_cached(engine.syscalls(), ref.fd, plan.request.file)) {
+  // Beside the pump's copiers the crew would only take their CPUs.
+  if (is_shared && plan.request.file.size_bytes > drive::crew_limit_bytes &&
+      !(cached && engine.pump_is_idle())) {
     return {};
   }
   auto desk = engine.take_desk(memory.device, size_bytes);
@@ -98,7 +102,7 @@ std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
     stood = !moved || *moved;
   } else {
     error = drive::transfer_inline_device(engine.syscalls(), plan, ref, plan.file->path, **desk,
-                                          stream, crew, receipt);
+                                          stream, sharing, receipt);
   }
   if (error && error->origin == ErrorOrigin::cuda) desk->reset();
   engine.give_desk(memory.device, size_bytes, std::move(*desk));

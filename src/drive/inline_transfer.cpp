@@ -106,22 +106,23 @@ struct Part {
 
 // A run of up to crew_limit_bytes, in pieces that move at the same time. Those behind an error or
 // the end of the file do not count. meanwhile: as Crew::run's.
-std::optional<Error> move_in_parts(Move& move, Crew& crew, const Run& run,
+std::optional<Error> move_in_parts(Move& move, const Sharing& sharing, const Run& run,
                                    const std::function<void()>& meanwhile = {}) {
+  const auto piece_bytes = sharing.piece_bytes;
   const auto count =
-      static_cast<std::uint32_t>((run.file.size_bytes + crew_piece_bytes - 1) / crew_piece_bytes);
-  std::array<Part, crew_limit_bytes / crew_piece_bytes> parts;
+      static_cast<std::uint32_t>((run.file.size_bytes + piece_bytes - 1) / piece_bytes);
+  std::array<Part, crew_limit_bytes / cached_piece_bytes> parts;
   const auto move_part = [&](std::uint32_t i) {
     Part& part = parts[i];
     Run piece = run;
-    piece.file.offset += i * crew_piece_bytes;
-    piece.file.size_bytes = std::min(crew_piece_bytes, run.file.size_bytes - i * crew_piece_bytes);
+    piece.file.offset += i * piece_bytes;
+    piece.file.size_bytes = std::min(piece_bytes, run.file.size_bytes - i * piece_bytes);
     Move mine{move.syscalls,      move.plan,    move.file,   move.path,
               move.may_fall_back, part.receipt, move.address};
     part.error = mine.run(piece);
     part.ended = mine.ended;
   };
-  if (!crew.run(count, std::ref(move_part), meanwhile)) {
+  if (!sharing.crew->run(count, std::ref(move_part), meanwhile)) {
     if (meanwhile) meanwhile();
     return move.run(run);
   }
@@ -138,7 +139,7 @@ std::optional<Error> move_in_parts(Move& move, Crew& crew, const Run& run,
     move.ended = parts[i].ended;
     if (parts[i].error) return parts[i].error;
   }
-  move.receipt.threads = crew.helpers() + 1;
+  move.receipt.threads = sharing.crew->helpers() + 1;
   return {};
 }
 
@@ -154,7 +155,7 @@ std::uint64_t moved_bytes(const Receipt& receipt) {
 
 // The plan's only run, in windows that lie by turns in the two halves of the host memory: one is
 // taken while the crew fills the other. Each is taken before its half is filled again.
-std::optional<Error> move_in_windows(Move& move, Crew& crew, const Take& take) {
+std::optional<Error> move_in_windows(Move& move, const Sharing& sharing, const Take& take) {
   const auto base = move.address;
   const FileRange whole = move.plan.runs[0].file;
   std::uint64_t at = 0, filled = 0;
@@ -170,7 +171,7 @@ std::optional<Error> move_in_windows(Move& move, Crew& crew, const Take& take) {
     const auto address = base + at / crew_limit_bytes % 2 * crew_limit_bytes;
     move.address = address - at;
     const auto before = moved_bytes(move.receipt);
-    error = move_in_parts(move, crew, window, std::ref(take_last));
+    error = move_in_parts(move, sharing, window, std::ref(take_last));
     last_at = at;
     last_address = address;
     filled = moved_bytes(move.receipt) - before;
@@ -181,18 +182,18 @@ std::optional<Error> move_in_windows(Move& move, Crew& crew, const Take& take) {
 
 // Moves the runs between the file and host memory at this address, and from there, where they are
 // read, by take.
-std::optional<Error> move_runs(Move move, Crew* crew, const Take& take = {}) {
+std::optional<Error> move_runs(Move move, const Sharing& sharing, const Take& take = {}) {
   std::optional<Error> error;
   const auto& plan = move.plan;
   const auto address = move.address;
   const bool in_windows =
-      take && crew != nullptr && plan.runs[0].file.size_bytes > crew_limit_bytes;
+      take && sharing.crew != nullptr && plan.runs[0].file.size_bytes > crew_limit_bytes;
   move.receipt.threads = 1;
   if (in_windows) {
-    error = move_in_windows(move, *crew, take);
-  } else if (crew != nullptr && plan.run_count == 1 &&
+    error = move_in_windows(move, sharing, take);
+  } else if (sharing.crew != nullptr && plan.run_count == 1 &&
              plan.runs[0].file.size_bytes <= crew_limit_bytes) {
-    error = move_in_parts(move, *crew, plan.runs[0]);
+    error = move_in_parts(move, sharing, plan.runs[0]);
   } else {
     for (std::uint8_t i = 0; i < plan.run_count && !error && !move.ended; ++i) {
       error = move.run(plan.runs[i]);
@@ -214,15 +215,15 @@ std::optional<Error> move_runs(Move move, Crew* crew, const Take& take = {}) {
 
 std::optional<Error> transfer_inline(const os::Syscalls& syscalls, const Plan& plan,
                                      const transport::FileRef& file, const std::string& path,
-                                     bool may_fall_back, Crew* crew, Receipt& receipt) {
+                                     bool may_fall_back, Sharing sharing, Receipt& receipt) {
   return move_runs(
-      {syscalls, plan, file, path, may_fall_back, receipt, plan.request.memory.address}, crew);
+      {syscalls, plan, file, path, may_fall_back, receipt, plan.request.memory.address}, sharing);
 }
 
 std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const Plan& plan,
                                             const transport::FileRef& file, const std::string& path,
                                             memory::Desk& desk, std::optional<void*> stream,
-                                            Crew* crew, Receipt& receipt) {
+                                            Sharing sharing, Receipt& receipt) {
   const auto& request = plan.request;
   const auto checked = [&](const Result<void>& copied, std::uint64_t at) -> std::optional<Error> {
     if (copied) return {};
@@ -244,7 +245,7 @@ std::optional<Error> transfer_inline_device(const os::Syscalls& syscalls, const 
   }
   auto error = move_runs(
       {syscalls, plan, file, path, true, receipt, reinterpret_cast<std::uint64_t>(desk.data())},
-      crew, is_read ? Take(std::cref(to_device)) : Take());
+      sharing, is_read ? Take(std::cref(to_device)) : Take());
   receipt.pinned_bytes = desk.size_bytes();
   return error;
 }

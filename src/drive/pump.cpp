@@ -95,6 +95,7 @@ struct Pump::Loop {
   std::mutex mutex;
   std::vector<std::shared_ptr<Order>> inbox;
   bool stopping = false;
+  std::atomic<std::uint32_t> orders{0};  // submitted, and not drained yet
   // The rest belongs to the pump's thread.
   std::vector<std::unique_ptr<Station>> stations;
   std::vector<Active> actives;  // by transfer id; an entry without an order is free
@@ -313,6 +314,7 @@ void Pump::Loop::finish(Active& active, std::optional<Error> error) {
   if (order->on_progress && transfer) tell(order->on_progress, transfer->moved_bytes());
   auto on_drained = std::move(order->on_drained);
   order.reset();
+  --orders;
   on_drained(drained);
   worked = true;
 }
@@ -382,9 +384,12 @@ void Pump::submit(std::shared_ptr<Order> order) {
   {
     const std::lock_guard lock(loop_->mutex);
     loop_->inbox.push_back(std::move(order));
+    ++loop_->orders;
   }
   loop_->wake->signal();
 }
+
+bool Pump::idle() const { return loop_->orders.load() == 0; }
 
 void Pump::wake() { loop_->wake->signal(); }
 

@@ -63,6 +63,8 @@ class Pump {
   Pump& operator=(const Pump&) = delete;
 
   void submit(std::shared_ptr<Order> order);
+  // Whether it has no order now.
+  bool idle() const;
   // After a change of Order::cancelled.
   void wake();
   bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
