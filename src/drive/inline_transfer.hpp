@@ -34,8 +34,8 @@ inline constexpr std::uint64_t crew_desk_bytes = 2 * crew_limit_bytes;
 // The crew that shares a read, for a single run that is larger than inline_limit_bytes; null
 // otherwise. piece_bytes: cached_piece_bytes at least.
 struct Sharing {
-  Sharing(Crew* crew, std::uint64_t piece_bytes = crew_piece_bytes)
-      : crew(crew), piece_bytes(piece_bytes) {}
+  Sharing(Crew* helping, std::uint64_t each_bytes = crew_piece_bytes)
+      : crew(helping), piece_bytes(each_bytes) {}
   Crew* crew;
   std::uint64_t piece_bytes;
 };

@@ -130,6 +130,13 @@ std::string not_kept(const Words& words) {
   return "more than half of the memory to spare";
 }
 
+std::string kept(const Words& words) {
+  return std::string("read ahead and kept in the page cache") +
+         (words.settings.cache.value == Cache::keep
+              ? " (cache=keep)"
+              : ", where they fit well: the next read is hot");
+}
+
 std::string chosen(Reason reason, const Words& words) {
   const FrontSettings& front = words.settings.front;
   switch (reason) {
@@ -151,10 +158,7 @@ std::string chosen(Reason reason, const Words& words) {
     case Reason::residency_unknown:
       return "whether the page cache has the bytes is not known, and buffered is never wrong";
     case Reason::cold_kept:
-      return words.settings.cache.value == Cache::keep
-                 ? "read ahead and kept in the page cache (cache=keep)"
-                 : "read ahead and kept in the page cache, where they fit well: the next read is "
-                   "hot";
+      return kept(words);
     case Reason::cold_dropped:
       return not_kept(words) + ", so the page cache lets go of them at once (RWF_DONTCACHE)";
     case Reason::cold_direct:

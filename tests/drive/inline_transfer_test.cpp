@@ -168,7 +168,8 @@ class HostDesk final : public memory::Desk {
   }
   Result<void> copy_held(std::uint64_t to, std::byte* from, std::size_t size,
                          std::optional<void*>) override {
-    if (++copies == bad_copy) return Error{ErrorKind::device, ErrorOrigin::cuda, 700, {}, {}, {}, {}};
+    if (++copies == bad_copy)
+      return Error{ErrorKind::device, ErrorOrigin::cuda, 700, {}, {}, {}, {}, {}};
     EXPECT_GE(from, data());
     EXPECT_LE(from + size, data() + size_bytes());
     std::memcpy(reinterpret_cast<void*>(to), from, size);
