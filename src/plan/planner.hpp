@@ -13,8 +13,8 @@ struct Facts {
   std::shared_ptr<const FileFacts> file;
   std::shared_ptr<const MachineFacts> machine;
   std::shared_ptr<const PeerFacts> peer;  // of peer memory, else null
-  std::vector<FileRange> pinned;  // what pins of the file hold, in order and apart
-  bool pin_lost = false;          // pins of the file were given up
+  std::vector<FileRange> pinned;          // what pins of the file hold, in order and apart
+  bool pin_lost = false;                  // pins of the file were given up
 };
 
 // Never fails: a request that cannot be served as asked has Plan::failure set and no runs.
