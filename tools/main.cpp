@@ -1,5 +1,8 @@
 // straightway, the command line: what each subcommand takes, and its help.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
@@ -284,10 +287,20 @@ int run(int count, char** words) {
   return end(dispatch(app, invocation, terminal), terminal);
 }
 
+// Descriptors 0 to 2 that the shell closed would be given to the next files that are opened, and
+// messages be written into those. What holds their place fails as a closed one does.
+void hold_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+}
+
 }  // namespace
 }  // namespace straightway::tools
 
 int main(int count, char** words) {
+  straightway::tools::hold_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error like others
   try {
     return straightway::tools::run(count, words);

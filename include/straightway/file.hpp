@@ -86,7 +86,7 @@ class Job {
   // Called once when done, from a thread of the Context, or now if done. It must not block and not
   // throw (what it throws is dropped); a blocking call of this Context from there is an error.
   void on_done(std::function<void()> callback) const;
-  // Bytes moved so far.
+  // Bytes moved so far; of a job that failed or was cancelled, what had moved until then.
   Progress progress() const;
 
  private:

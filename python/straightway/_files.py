@@ -339,7 +339,7 @@ class File:
         *,
         offset: Size = 0,
         size: Size | None = None,
-        to: str = "host",
+        to: str | None = None,
         direction: str = "read",
         policy: str | None = None,
         cache: str | None = None,
@@ -347,7 +347,7 @@ class File:
         """The plan of a transfer: each layer, each route, each refusal with its reason.
 
         Without an array it is for memory that does not exist yet: size bytes (for a read, by
-        default what the file has) of "host" or "cuda:N".
+        default what the file has) of "host", the default, or "cuda:N".
 
         >>> import straightway as sw
         >>> with sw.open(path) as file:
@@ -357,6 +357,8 @@ class File:
         """
         call = (policy, cache, None, False, None, None, None)
         if array is not None:
+            if to is not None:
+                raise ValueError("to: the array says itself where its memory is; give one of them")
             place = (array, offset, size)
             return wrap(Plan, self._file.explain_array(direction, place, call))
         if size is None:
@@ -364,7 +366,8 @@ class File:
                 raise ValueError("size: needed to plan a write without an array")
             start = operator.index(offset) if not isinstance(offset, str) else 0
             size = max(0, self.size - max(0, start))
-        inner = self._file.explain_space(direction, device_index(to), offset, size, call)
+        device = -1 if to is None else device_index(to)
+        inner = self._file.explain_space(direction, device, offset, size, call)
         return wrap(Plan, inner)
 
     def pin(

@@ -63,6 +63,11 @@ void Job::State::settle(Result<Receipt> outcome, const std::function<void()>& le
   const std::lock_guard lock(mutex);
   let_go();  // under the lock: whoever waited for the files finds the job done
   result.emplace(std::move(outcome));
+  if (result->ok()) {
+    moved_bytes = (**result).moved_bytes;
+  } else if (order) {
+    moved_bytes = order->moved_bytes.load();
+  }
   order.reset();
 }
 
@@ -124,10 +129,7 @@ void Job::on_done(std::function<void()> callback) const {
 Progress Job::progress() const {
   if (!state_ || state_->forked()) return {};
   const std::lock_guard lock(state_->mutex);
-  if (state_->result) {
-    const auto moved = state_->result->ok() ? (**state_->result).moved_bytes : 0;
-    return {moved, state_->wanted_bytes};
-  }
+  if (state_->result) return {state_->moved_bytes, state_->wanted_bytes};
   return {state_->order ? state_->order->moved_bytes.load() : 0, state_->wanted_bytes};
 }
 

@@ -33,7 +33,8 @@ struct Job::State {
   std::uint32_t generation = 0;
   std::shared_ptr<drive::Order> order;  // null when it was done at once
   std::uint64_t wanted_bytes = 0;
-  std::shared_ptr<void> owner;  // kept until drained
+  std::uint64_t moved_bytes = 0;  // once it is settled
+  std::shared_ptr<void> owner;    // kept until drained
 
   std::mutex mutex;
   std::condition_variable finished;

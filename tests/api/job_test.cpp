@@ -106,6 +106,17 @@ TEST_F(JobTest, ProgressEndsAtTheWhole) {
   EXPECT_EQ(moved.load(), bytes.size());
 }
 
+TEST_F(JobTest, ProgressOfAFailedJobIsWhatHadMoved) {
+  std::vector<char> larger(bytes.size() + 5000);
+  CallOptions options;
+  options.exact = true;
+  const auto job = std::move(file.submit_read({larger.data(), larger.size()}, options)).value();
+  ASSERT_FALSE(job.result());
+  EXPECT_EQ(job.result().error().kind, ErrorKind::short_transfer);
+  EXPECT_EQ(job.progress().moved_bytes, bytes.size());
+  EXPECT_EQ(job.progress().wanted_bytes, larger.size());
+}
+
 TEST_F(JobTest, AnEmptyJobIsAnError) {
   EXPECT_EQ(Job().result().error().kind, ErrorKind::closed);
   EXPECT_TRUE(Job().done());

@@ -255,6 +255,7 @@ def case_ctrl_c_drains(path: Path, content: bytes, gpu: FakeGpu) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         let_go_later(gpu, 0.3)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     address = gpu.allocate(3 << 20)
     threading.Thread(target=interrupt).start()
     with sw.open(path) as file:

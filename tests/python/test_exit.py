@@ -102,6 +102,7 @@ def test_C2_the_exit_code_is_kept(big: Path, end: str) -> None:
 def test_ctrl_c_stops_a_blocking_read_and_drains_it(big: Path) -> None:
     code = """
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 seen = threading.Event()
 def interrupt():
     while not seen.wait(0.5):  # again on a machine so busy that one came at a bad moment

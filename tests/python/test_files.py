@@ -146,6 +146,11 @@ def test_A19_negative_and_overflowing_numbers_are_value_errors(
             file.read_into(target, offset=2**63 - 5)
 
 
+def test_explain_wants_an_array_or_where_it_would_be(path: Path) -> None:
+    with sw.open(path) as file, pytest.raises(ValueError, match="to: "):
+        file.explain(bytearray(10), to="cuda:0")
+
+
 @pytest.mark.parametrize("mode", ["", "rw", "a", "br", "rbb", "R", "r+x", "wx", "w++"])
 def test_B1_unknown_modes_are_refused(path: Path, mode: str) -> None:
     with pytest.raises(ValueError, match="mode"):

@@ -52,6 +52,22 @@ class CopyTest(ProgramTest):
         self.assertEqual(run("copy", source, target).returncode, 0)
         self.assertEqual(target.stat().st_mode & 0o7777, 0o751)
 
+    def test_closed_standard_streams_are_not_written_into_files(self) -> None:
+        source = self.make_file("source", 3 * MIB + 5)
+        before = source.read_bytes()
+        for redirection in (">&-", "2>&-", "<&- >&- 2>&-"):
+            with self.subTest(redirection):
+                target = self.folder / "target"
+                command = f'exec "$0" copy --force "$1" "$2" {redirection}'
+                subprocess.run(
+                    ["sh", "-c", command, PROGRAM, str(source), str(target)],
+                    env=environment(),
+                    capture_output=True,
+                    check=False,
+                )
+                self.assertEqual(target.read_bytes(), before)
+                self.assertEqual(source.read_bytes(), before)
+
     def test_what_exists_is_refused_without_force(self) -> None:
         source = self.make_file("source", 100)
         target = self.make_file("target", 10)
