@@ -67,7 +67,7 @@ int fake_cuda_read(unsigned long long from, void* to, std::size_t size) {
   std::shared_ptr<Mapping> keep;
   const char* at = shadow_of(from, size, keep);
   if (at == nullptr) return invalid_value;
-  std::memcpy(to, at, size);
+  if (size > 0) std::memcpy(to, at, size);
   return success;
 }
 
@@ -76,7 +76,7 @@ int fake_cuda_write(unsigned long long to, const void* from, std::size_t size) {
   std::shared_ptr<Mapping> keep;
   char* at = shadow_of(to, size, keep);
   if (at == nullptr) return invalid_value;
-  std::memcpy(at, from, size);
+  if (size > 0) std::memcpy(at, from, size);
   return success;
 }
 
