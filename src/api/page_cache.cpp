@@ -6,10 +6,8 @@
 
 #include "api/call.hpp"
 #include "os/facts.hpp"
-#include "plan/cold.hpp"
 
 namespace straightway {
-namespace {
 
 plan::Look look_at_cache(const os::Syscalls& syscalls, int fd, const FileRange& range) {
   const auto pages = syscalls.cached_pages(fd, range.offset, range.size_bytes);
@@ -18,6 +16,8 @@ plan::Look look_at_cache(const os::Syscalls& syscalls, int fd, const FileRange& 
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return {true, std::min(static_cast<std::uint64_t>(pages) * page_bytes, range.size_bytes)};
 }
+
+namespace {
 
 // One look at the first window of a plan whose cold MiB have a way of their own.
 void look_at_start(Plan& plan, OpenFile& file) {

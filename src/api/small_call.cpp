@@ -7,9 +7,11 @@
 
 #include "api/call.hpp"
 #include "api/outcome.hpp"
+#include "api/page_cache.hpp"
 #include "api/peer_call.hpp"
 #include "api/second_descriptor.hpp"
 #include "drive/inline_transfer.hpp"
+#include "plan/runs.hpp"
 
 namespace straightway {
 namespace {
@@ -51,13 +53,14 @@ bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& op
                      [](const Run& run) { return run.route == Route::staged && !run.direct_io; });
 }
 
-// What is not cached is the pump's, which has more ways to read it.
-bool is_cached(const os::Syscalls& syscalls, int fd, const FileRange& range) {
-  constexpr std::uint64_t page_bytes = 4096;
-  const auto end = range.offset + range.size_bytes;
-  const auto pages = (end + page_bytes - 1) / page_bytes - range.offset / page_bytes;
-  return syscalls.cached_pages(fd, range.offset, range.size_bytes) ==
-         static_cast<std::int64_t>(pages);
+// Whether the page cache has every page that the request touches.
+bool is_cached(const os::Syscalls& syscalls, int fd, const Plan& plan) {
+  const auto& range = plan.request.file;
+  const std::uint64_t page_bytes = plan::machine_of(plan).page_bytes;
+  const auto begin = range.offset / page_bytes * page_bytes;
+  const auto end = (range.offset + range.size_bytes + page_bytes - 1) / page_bytes * page_bytes;
+  const auto look = look_at_cache(syscalls, fd, {begin, end - begin});
+  return plan::residency_of(look, end - begin) == plan::Residency::hot;
 }
 
 // Moves the plan's bytes on this thread. Empty: the pump does it better (see windows_limit_bytes),
@@ -72,9 +75,14 @@ std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
   };
   const auto& memory = plan.request.memory;
   drive::Sharing sharing(wants_crew(plan) ? &engine.crew() : nullptr);
-  const bool is_shared = sharing.crew != nullptr;
-  const bool cached = is_shared && is_cached(engine.syscalls(), ref.fd, plan.request.file);
-  if (cached) sharing.piece_bytes = drive::cached_piece_bytes;
+  if (sharing.crew != nullptr) {
+    const bool is_large = plan.request.file.size_bytes > drive::crew_limit_bytes;
+    // Beside the pump's copiers the crew would only take their CPUs.
+    if (is_large && !engine.pump_is_idle()) return {};
+    const bool cached = is_cached(engine.syscalls(), ref.fd, plan);
+    if (is_large && !cached) return {};  // the pump has more ways to read it
+    if (cached) sharing.piece_bytes = drive::cached_piece_bytes;
+  }
   if (memory.space == SpaceKind::host) {
     return outcome(drive::transfer_inline(engine.syscalls(), plan, ref, plan.file->path,
                                           may_fall_back(plan), sharing, receipt));
@@ -82,11 +90,6 @@ std::optional<Result<void>> move_inline(Engine& engine, const Plan& plan,
   // Pinned bytes do not lie on the desk.
   const auto size_bytes =
       is_pinned(plan) ? 1 : std::min(plan.request.file.size_bytes, drive::crew_desk_bytes);
-  // Beside the pump's copiers the crew would only take their CPUs.
-  if (is_shared && plan.request.file.size_bytes > drive::crew_limit_bytes &&
-      !(cached && engine.pump_is_idle())) {
-    return {};
-  }
   auto desk = engine.take_desk(memory.device, size_bytes);
   if (!desk || !*desk) return {};  // the pump's way says what is wrong
   const auto stream =
