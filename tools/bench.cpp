@@ -214,6 +214,12 @@ Memory BenchRun::memory(std::uint64_t offset, std::size_t size) const {
   return {static_cast<char*>(target->memory().address) + offset, size};
 }
 
+Result<Receipt> BenchRun::read_all() const {
+  CallOptions whole;
+  whole.exact = true;
+  return file.read_into(memory(0, size_bytes), whole);
+}
+
 Result<void> BenchRun::verify(std::uint64_t size) const {
   auto right = fingerprint.check(*target, size, area->data(), threads);
   if (!right && right.error().path.empty()) right.error().path = sample.path();

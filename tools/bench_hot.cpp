@@ -50,9 +50,7 @@ Way hot_way(const BenchRun& run, BenchCase& result) {
   way.name = "straightway";
   way.prepare = [&run] { return run.target->poison(); };
   way.run = [&run, &result]() -> Result<void> {
-    CallOptions options;
-    options.exact = true;
-    const auto receipt = run.file.read_into(run.memory(0, run.size_bytes), options);
+    const auto receipt = run.read_all();
     if (!receipt) return receipt.error();
     result.pinned_bytes = receipt->pinned_bytes;
     result.more["threads"] = receipt->threads;

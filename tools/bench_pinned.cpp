@@ -15,9 +15,7 @@ Way pinned_way(const BenchRun& run, BenchCase& result) {
   way.name = "straightway, pinned";
   way.prepare = [&run] { return run.target->poison(); };
   way.run = [&run, &result]() -> Result<void> {
-    CallOptions options;
-    options.exact = true;
-    const auto receipt = run.file.read_into(run.memory(0, run.size_bytes), options);
+    const auto receipt = run.read_all();
     if (!receipt) return receipt.error();
     result.pinned_bytes = receipt->pinned_bytes;
     result.more["pinned_cache_bytes"] = receipt->routes[index(Route::pinned_cache)].bytes;
@@ -35,9 +33,7 @@ Way pin_and_read_way(const BenchRun& run) {
   way.run = [&run]() -> Result<void> {
     auto pin = run.file.pin();
     if (!pin) return pin.error();
-    CallOptions options;
-    options.exact = true;
-    const auto receipt = run.file.read_into(run.memory(0, run.size_bytes), options);
+    const auto receipt = run.read_all();
     if (!receipt) return receipt.error();
     return {};
   };

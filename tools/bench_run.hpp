@@ -43,6 +43,8 @@ struct BenchRun {
   bool on_device() const { return target->space() == SpaceKind::cuda; }
   bool wants(const std::string& name) const;
   Memory memory(std::uint64_t offset, std::size_t size) const;
+  // Reads the hot cases' bytes, all of them.
+  Result<Receipt> read_all() const;
   // Whether the first size bytes of the file are in the target.
   Result<void> verify(std::uint64_t size) const;
   // What hot bytes are held against.
