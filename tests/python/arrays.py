@@ -136,11 +136,11 @@ class FakeGpu:
     """The simulated GPU's controls, in a process whose libcuda.so.1 it is."""
 
     def __init__(self) -> None:
-        library = ctypes.CDLL("libcuda.so.1")
-        assert hasattr(library, "straightway_fake_cuda"), "this is no simulated GPU"
-        self.library = library
+        driver = ctypes.CDLL("libcuda.so.1")
+        assert hasattr(driver, "straightway_fake_cuda"), "this is no simulated GPU"
+        self.driver = driver
         for name in ("allocate", "read", "write", "fill_later", "release"):
-            function = getattr(library, f"fake_cuda_{name}")
+            function = getattr(driver, f"fake_cuda_{name}")
             function.restype = ctypes.c_ulonglong if name == "allocate" else ctypes.c_int
             setattr(self, f"_{name}", function)
 

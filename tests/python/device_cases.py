@@ -121,7 +121,7 @@ def case_explain_before_memory_exists(path: Path, content: bytes, gpu: FakeGpu) 
         assert (plan.device, plan.wanted_bytes) == ("cuda:1", len(content))
         assert list(plan.routes) == ["staged"]
         assert file.explain(to="cuda", size=10).device == "cuda:0"
-    assert gpu.library.fake_cuda_allocations() == 0
+    assert gpu.driver.fake_cuda_allocations() == 0
 
 
 def case_direct_is_refused_with_the_reason(path: Path, content: bytes, gpu: FakeGpu) -> None:
@@ -182,7 +182,7 @@ def case_small_reads_stay_on_the_callers_thread(path: Path, content: bytes, gpu:
 def case_D4_a_failed_copy_is_an_error(path: Path, content: bytes, gpu: FakeGpu) -> None:
     address = gpu.allocate(SIZE)
     with sw.open(path) as file:
-        gpu.library.fake_cuda_fail_copies(ctypes.c_int(719))
+        gpu.driver.fake_cuda_fail_copies(ctypes.c_int(719))
         error = expect(sw.DeviceError, "", lambda: file.read_into(CudaArray(address, SIZE)))
         assert isinstance(error, sw.DeviceError)
         assert error.code == 719
@@ -205,10 +205,10 @@ def case_foreign_pointers_are_refused(path: Path, content: bytes, gpu: FakeGpu) 
 def hold_once_copying(gpu: FakeGpu) -> None:
     """Holds the copies of a transfer that has begun; they are slow enough (SLOW) to be caught."""
     end = time.monotonic() + 30
-    while gpu.library.fake_cuda_calls_of(b"cuMemcpyHtoDAsync") == 0:
+    while gpu.driver.fake_cuda_calls_of(b"cuMemcpyHtoDAsync") == 0:
         assert time.monotonic() < end
         time.sleep(0.001)
-    gpu.library.fake_cuda_hold(1)
+    gpu.driver.fake_cuda_hold(1)
 
 
 def in_flight(path: Path, gpu: FakeGpu) -> tuple[sw.File, sw.Job]:
@@ -223,7 +223,7 @@ def in_flight(path: Path, gpu: FakeGpu) -> tuple[sw.File, sw.Job]:
 
 
 def let_go_later(gpu: FakeGpu, seconds: float = 0.2) -> None:
-    threading.Timer(seconds, lambda: gpu.library.fake_cuda_hold(0)).start()
+    threading.Timer(seconds, lambda: gpu.driver.fake_cuda_hold(0)).start()
 
 
 def case_cancel_drains_and_then_reports(path: Path, content: bytes, gpu: FakeGpu) -> None:
@@ -309,7 +309,7 @@ def case_C2_exit_in_flight(path: Path, content: bytes, gpu: FakeGpu) -> None:
 def case_warmup(path: Path, content: bytes, gpu: FakeGpu) -> None:
     context = sw.Context(threads=2, pinned_bytes="8M")
     context.warmup("cuda:0")
-    assert 0 < ctypes.c_uint64(gpu.library.fake_cuda_pinned_bytes()).value <= 8 << 20
+    assert 0 < ctypes.c_uint64(gpu.driver.fake_cuda_pinned_bytes()).value <= 8 << 20
     address = gpu.allocate(SIZE)
     with sw.open(path, context=context) as file:
         assert file.read_into(CudaArray(address, SIZE)).pinned_bytes <= 8 << 20
@@ -354,12 +354,12 @@ def case_pin(path: Path, content: bytes, gpu: FakeGpu) -> None:
 
 
 def make_stream(gpu: FakeGpu) -> int:
-    library = gpu.library
+    driver = gpu.driver
     context, stream = ctypes.c_void_p(), ctypes.c_void_p()
-    assert library.cuInit(0) == 0
-    assert library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
-    assert library.cuCtxSetCurrent(context) == 0
-    assert library.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    assert driver.cuInit(0) == 0
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert driver.cuCtxSetCurrent(context) == 0
+    assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
     assert stream.value
     return stream.value
 
