@@ -201,7 +201,9 @@ Result<void> add_file(const std::string& path, std::vector<Section>& sections, L
   looked.place = looked.tree.place_of(absolute(path));
   if (opened.is_folder()) {
     const auto facts = os::read_file_facts(opened.fd(), path);
-    looked.direct_align_bytes = facts.direct_offset_align_bytes;
+    if (facts.direct_offset_align_bytes > 0) {  // a folder itself takes no direct I/O
+      looked.direct_align_bytes = facts.direct_offset_align_bytes;
+    }
     sections.push_back(file_section(path, facts));
     return {};
   }

@@ -135,7 +135,8 @@ void add_device(Route route, const Looked& looked, const BlockStack& stack,
 
 Finding direct_io_finding(const Looked& looked) {
   if (!looked.direct_align_bytes) {
-    return {Verdict::unknown, "direct I/O", "a copy of a machine does not show it", "statx"};
+    return {Verdict::unknown, "direct I/O", "neither a folder nor a copy of a machine shows it",
+            "statx"};
   }
   if (*looked.direct_align_bytes == 0) {
     return {Verdict::lacking, "direct I/O", "the file system refuses O_DIRECT", "statx", move_file};

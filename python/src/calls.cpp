@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <string>
 
 #include "arguments.hpp"
@@ -334,7 +335,13 @@ Plan explain_space(const FileBox& box, nb::handle direction_word, std::int32_t d
   const Direction direction = to_word("direction", direction_word, all_directions);
   CallOptions options = to_options(keywords);
   options.offset = to_bytes(offset, "offset");
-  const std::uint64_t size_bytes = to_bytes(size, "size");
+  std::uint64_t size_bytes = 0;
+  if (size.is_none()) {  // what the file has
+    const auto whole_bytes = file_size(box);
+    size_bytes = whole_bytes - std::min(whole_bytes, options.offset);
+  } else {
+    size_bytes = to_bytes(size, "size");
+  }
   if (size_bytes > INT64_MAX - options.offset) {
     throw nb::value_error("size: file positions end at 2^63 - 1");
   }
@@ -443,7 +450,8 @@ void bind_file(nb::module_& module) {
       .def("submit", submit, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("submit_ranges", submit_ranges)
       .def("explain_array", explain_array)
-      .def("explain_space", explain_space)
+      .def("explain_space", explain_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
+           nb::arg())
       .def("pin", pin_file, nb::arg().none(), nb::arg())
       .def("close", close_file)
       .def("closed", [](const FileBox& box) { return box.file.closed(); })

@@ -65,6 +65,7 @@ _OF_VALUES = (0, errnos.EINVAL, errnos.EFAULT)
 
 
 def _sentence(attempted: str, offset: int | None, why: str, advice: str) -> str:
+    attempted = attempted.removesuffix(" of").removesuffix(" to")  # OSError names the file last
     at = "" if offset is None else f" at offset {offset}"
     return f"cannot {attempted}{at}: {why}" + (f"; {advice}" if advice else "")
 

@@ -361,11 +361,8 @@ class File:
                 raise ValueError("to: the array says itself where its memory is; give one of them")
             place = (array, offset, size)
             return wrap(Plan, self._file.explain_array(direction, place, call))
-        if size is None:
-            if direction == "write":
-                raise ValueError("size: needed to plan a write without an array")
-            start = operator.index(offset) if not isinstance(offset, str) else 0
-            size = max(0, self.size - max(0, start))
+        if size is None and direction == "write":
+            raise ValueError("size: needed to plan a write without an array")
         device = -1 if to is None else device_index(to)
         inner = self._file.explain_space(direction, device, offset, size, call)
         return wrap(Plan, inner)

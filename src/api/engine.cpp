@@ -296,8 +296,15 @@ Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size
   const MemoryRange host{SpaceKind::host, -1, reinterpret_cast<std::uint64_t>(memory.address),
                          size_bytes};
   if (size_bytes == 0 || !memory::driver_is_loaded()) return host;
-  const auto space = device_space();
-  if (!space && is_forked_child() && !os::is_readable(memory.address)) {
+  bool forked = is_forked_child();
+  const auto space = [&] {
+    auto& live = parts();
+    const std::lock_guard lock(live.mutex);
+    const auto& loaded = cuda(live);
+    forked = forked || loaded.state.forked;
+    return loaded.space;
+  }();
+  if (!space && forked && !os::is_readable(memory.address)) {
     return forked_error("use the memory of a GPU");  // or a bad pointer: nobody can tell here
   }
   if (!space) return host;

@@ -69,6 +69,11 @@ Cuda load_cuda() {
                        : "the NVIDIA driver is too old: " + driver.error().why);
   }
   cuda::Status status = driver->init(0);
+  if (status == cuda::not_initialized) {
+    auto lost = without("this is a forked child of a process that used CUDA");
+    lost.state.forked = true;
+    return lost;
+  }
   if (status != cuda::success && status != cuda::no_device) {
     return without("cuInit failed: " + cuda::status_text(*driver, status));
   }

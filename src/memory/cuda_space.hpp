@@ -12,6 +12,7 @@ struct CudaState {
   bool driver = false;  // the library loads and cuInit succeeded
   std::int32_t devices = 0;
   bool simulated = false;  // the tests' fake driver answers
+  bool forked = false;     // cuInit says that the parent process had initialised it
   std::string why_not;     // one sentence part, or empty
 };
 

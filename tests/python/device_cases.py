@@ -301,6 +301,21 @@ def case_fork_refuses_the_gpu_in_the_child(path: Path, content: bytes, gpu: Fake
     assert gpu.read(address, SIZE) == content[1 : 1 + SIZE]
 
 
+def case_a_fork_before_the_first_use_is_told_too(path: Path, content: bytes, gpu: FakeGpu) -> None:
+    address = gpu.allocate(SIZE)  # by another library: straightway has not used the GPU yet
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with sw.open(path) as file:
+                error = expect(RuntimeError, "fork", lambda: file.read_into(CudaArray(address, 9)))
+                assert error.kind == "forked", error  # type: ignore[attr-defined]
+        except BaseException as raised:
+            print(repr(raised), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def case_C2_exit_in_flight(path: Path, content: bytes, gpu: FakeGpu) -> None:
     global kept
     kept = in_flight(path, gpu)

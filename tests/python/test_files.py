@@ -147,8 +147,12 @@ def test_A19_negative_and_overflowing_numbers_are_value_errors(
 
 
 def test_explain_wants_an_array_or_where_it_would_be(path: Path) -> None:
-    with sw.open(path) as file, pytest.raises(ValueError, match="to: "):
-        file.explain(bytearray(10), to="cuda:0")
+    with sw.open(path) as file:
+        with pytest.raises(ValueError, match="to: "):
+            file.explain(bytearray(10), to="cuda:0")
+        for offset in ("4K", 4096):
+            assert file.explain(offset=offset).wanted_bytes == path.stat().st_size - 4096
+        assert file.explain(offset=1 << 40).wanted_bytes == 0
 
 
 @pytest.mark.parametrize("mode", ["", "rw", "a", "br", "rbb", "R", "r+x", "wx", "w++"])
