@@ -43,6 +43,9 @@ Result<SampleFile> choose_file(const DemoOptions& options, Terminal& terminal) {
   if (options.size.empty()) return SampleFile::make("demo", made_bytes, terminal);
   const auto size = plan::parse_size("--size", options.size);
   if (!size) return size.error();
+  if (*size == 0) {
+    return usage_error("use --size=" + options.size, "it asks for no bytes", "write 256M, 1G, ...");
+  }
   return SampleFile::make("demo", *size, terminal);
 }
 

@@ -23,6 +23,9 @@ namespace straightway {
 struct Memory {
   void* address = nullptr;
   std::size_t size_bytes = 0;
+  // What its owner says, where that says so: a CUDA ordinal. A pointer that lies elsewhere is an
+  // error then.
+  std::optional<std::int32_t> device = std::nullopt;
 };
 
 // A CUDA stream handle. Without one, transfers are ordered after the legacy default stream.

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -207,8 +208,9 @@ Opened open_capsule(nb::handle object, const nb::object& capsule) {
 }
 
 // The capsule is kept, not consumed: dropping it tells the producer, as for an unused one.
-Found from_dlpack(nb::handle object, const nb::object& method, bool is_device, Direction direction,
-                  std::optional<Stream> stream) {
+Found from_dlpack(nb::handle object, const nb::object& method, const dlpack::Device& device,
+                  Direction direction, std::optional<Stream> stream) {
+  const bool is_device = device.kind == dlpack::cuda || device.kind == dlpack::cuda_managed;
   nb::object told = nb::none();
   if (is_device) {
     told =
@@ -229,6 +231,7 @@ Found from_dlpack(nb::handle object, const nb::object& method, bool is_device, D
                   static_cast<std::size_t>(bits / 8 + (bits % 8 != 0))};
   if (tensor.data == nullptr && bits > 0) fail(PyExc_ValueError, "the DLPack tensor has no data");
   found.is_device = is_device;
+  if (device.kind == dlpack::cuda) found.memory.device = device.id;
   found.lease = Lease(Py_NewRef(capsule.ptr()));
   return found;
 }
@@ -322,13 +325,12 @@ Found find_memory(nb::handle object, Direction direction, std::optional<Stream> 
          "expected an array (__cuda_array_interface__, DLPack or the buffer protocol), got " +
              type_of(object));
   }
-  const auto device = dlpack_device(object);
-  const std::int32_t kind = device ? device->kind : dlpack::cpu;
-  if (kind == dlpack::cuda || kind == dlpack::cuda_managed) {
-    return from_dlpack(object, *method, true, direction, stream);
+  const auto device = dlpack_device(object).value_or(dlpack::Device{dlpack::cpu, 0});
+  const auto known = {dlpack::cpu, dlpack::cuda, dlpack::cuda_host, dlpack::cuda_managed};
+  if (std::find(known.begin(), known.end(), device.kind) == known.end()) {
+    refuse_device(object, device);
   }
-  if (kind != dlpack::cpu && kind != dlpack::cuda_host) refuse_device(object, *device);
-  return from_dlpack(object, *method, false, direction, stream);
+  return from_dlpack(object, *method, device, direction, stream);
 }
 
 std::optional<Stream> find_stream(nb::handle object) {

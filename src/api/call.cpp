@@ -12,6 +12,7 @@
 #include "api/peer_call.hpp"
 #include "api/second_descriptor.hpp"
 #include "drive/inline_transfer.hpp"
+#include "os/memory_access.hpp"
 #include "plan/planner.hpp"
 
 namespace straightway {
@@ -61,6 +62,20 @@ Result<void> check_range(Direction direction, const CallRange& range) {
                           "check address and size");
   }
   return range.file->allows(direction);
+}
+
+// A write from memory that is not there could lengthen the file before the kernel finds out. Memory
+// with a hole in its middle passes.
+Result<void> check_source(const CallRange& range) {
+  const auto* first = static_cast<const std::byte*>(range.memory.address);
+  if (range.size_bytes == 0) return {};
+  if (os::is_readable(first) && os::is_readable(first + range.size_bytes - 1)) return {};
+  auto error = argument_error(Direction::write, range.file->facts->path, range.offset,
+                              "the memory at the address given cannot be accessed",
+                              "give memory that is allocated, of the whole size");
+  error.origin = ErrorOrigin::system;
+  error.code = EFAULT;
+  return error;
 }
 
 // A call that is checked and planned.
@@ -368,6 +383,9 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
       return error;
     }
     request.memory = *memory;
+    if (direction == Direction::write && memory->space == SpaceKind::host) {
+      if (auto checked = check_source(range); !checked) return checked.error();
+    }
   }
   // A small read finds the end by itself, and saves the look.
   // O_DIRECT would clear memory behind it.

@@ -138,6 +138,18 @@ Error forked_error(std::string attempted) {
           "start it with spawn or exec instead of fork, or read into host memory"};
 }
 
+static Error wrong_device(const MemoryRange& found, std::int32_t said) {
+  return {ErrorKind::invalid_argument,
+          ErrorOrigin::straightway,
+          0,
+          "use the memory of cuda:" + std::to_string(said),
+          "",
+          {},
+          found.device < 0 ? "its pointer is one of host memory"
+                           : "its pointer lies on cuda:" + std::to_string(found.device),
+          "give an array whose device is that of its memory"};
+}
+
 Error calls_itself_error(std::string attempted) {
   return {ErrorKind::invalid_argument,
           ErrorOrigin::system,
@@ -295,7 +307,16 @@ std::shared_ptr<const MachineFacts> Engine::machine(bool with_gpu) {
 Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size_bytes) {
   const MemoryRange host{SpaceKind::host, -1, reinterpret_cast<std::uint64_t>(memory.address),
                          size_bytes};
-  if (size_bytes == 0 || !memory::driver_is_loaded()) return host;
+  if (size_bytes == 0) return host;
+  auto found = ask_driver(memory, host);
+  if (found && memory.device && *memory.device != found->device)
+    return wrong_device(*found, *memory.device);
+  return found;
+}
+
+// Host memory where no driver is loaded: then no pointer is a device's.
+Result<MemoryRange> Engine::ask_driver(const Memory& memory, const MemoryRange& host) {
+  if (!memory::driver_is_loaded()) return host;
   bool forked = is_forked_child();
   const auto space = [&] {
     auto& live = parts();
@@ -308,7 +329,7 @@ Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size
     return forked_error("use the memory of a GPU");  // or a bad pointer: nobody can tell here
   }
   if (!space) return host;
-  const auto found = space->find(memory.address, size_bytes);
+  const auto found = space->find(memory.address, host.size_bytes);
   if (!found) return found.error();
   return *found ? **found : host;
 }

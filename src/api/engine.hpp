@@ -80,6 +80,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Parts& parts();
   void revive();
   const memory::Cuda& cuda(Parts& live);
+  Result<MemoryRange> ask_driver(const Memory& memory, const MemoryRange& host);
   Result<drive::Pump*> pump(Parts& live);
   receipt::Ledger* start_ledger(Parts& live);
 

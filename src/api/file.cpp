@@ -292,8 +292,10 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
     auto batch = open_batch(requests, next, last, *engine);
     if (!batch) return batch.error();
     const auto count = batch->files.size();
-    if (options.deadline)
-      left.deadline = *options.deadline - (std::chrono::steady_clock::now() - begun);
+    if (options.deadline) {  // at least a moment: the transfer then says that the time is over
+      const auto spent = std::chrono::steady_clock::now() - begun;
+      left.deadline = std::max(*options.deadline - spent, std::chrono::nanoseconds(1));
+    }
     auto receipt = run_call(Direction::read, std::move(batch->ranges), left);
     if (!receipt) return receipt.error();
     if (next == 0) {

@@ -257,9 +257,11 @@ std::string Plan::to_text() const {
                                                                   : Route::nvfs;
     lines.push_back({"cannot be done", "", why(*this, failure, route)});
   } else if (run_count == 0) {
-    lines.push_back({"nothing to move", "",
-                     request.file.size_bytes == 0 ? "zero bytes were asked for"
-                                                  : "the file ends before this offset"});
+    const bool begins_behind = request.direction == Direction::read && request.file.offset > 0 &&
+                               request.file.offset >= request.file_size_bytes;
+    lines.push_back(
+        {"nothing to move", "",
+         begins_behind ? "the file ends before this offset" : "zero bytes were asked for"});
   }
   add_runs(lines, *this);
   add_cold(lines, *this);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,6 +214,46 @@ TEST_F(GpuFile, E9_ARingThatCannotBePinnedShrinksOrFailsClearly) {
   EXPECT_LT(receipt->pinned_bytes, 2U << 20);
   EXPECT_EQ(device_chars(device, 1 << 20),
             std::vector<char>(bytes.begin(), bytes.begin() + (1 << 20)));
+}
+
+TEST_F(GpuFile, E9_AFailedAttemptLeavesTheBudgetToItsRetry) {
+  fake_.write(device, bytes.data(), bytes.size());
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  for (int i = 0; i < 10; ++i) {
+    folder.write("out", {});
+    const auto file = std::move(File::open(folder.path("out"), "r+", {}, context)).value();
+    const rlimit half{bytes.size() / 2, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &half);
+    const auto failed = file.write_from(at(device, bytes.size()));
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, EFBIG);
+    EXPECT_LE(fake_.pinned_bytes(), 3U << 20);
+    const auto retried = file.write_from(at(device, bytes.size()));
+    ASSERT_TRUE(retried) << retried.error().message();
+    EXPECT_LE(retried->pinned_bytes, 3U << 20);
+    EXPECT_EQ(folder.read("out"), bytes);
+  }
+  context.reset();
+  EXPECT_EQ(fake_.pinned_bytes(), 0U);
+}
+
+TEST_F(GpuFile, AnOwnerWhoNamesAnotherDeviceIsContradicted) {
+  const auto file = open();
+  auto memory = at(device, 4096);
+  memory.device = 0;
+  EXPECT_TRUE(file.read_into(memory));
+  fake_.write(device, std::vector<char>(4096, 'x').data(), 4096);
+  memory.device = 1;
+  const auto receipt = file.read_into(memory);
+  ASSERT_FALSE(receipt);
+  EXPECT_EQ(receipt.error().kind, ErrorKind::invalid_argument);
+  EXPECT_NE(receipt.error().message().find("cuda:1"), std::string::npos);
+  EXPECT_NE(receipt.error().message().find("cuda:0"), std::string::npos);
+  EXPECT_EQ(device_chars(device, 4096), std::vector<char>(4096, 'x'));
+  std::vector<char> host(4096);
+  EXPECT_FALSE(file.read_into({host.data(), host.size(), 0}));
 }
 
 TEST_F(GpuFile, NoPinnedMemoryAtAllIsAnError) {

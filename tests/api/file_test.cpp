@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -261,6 +263,49 @@ TEST_F(FileTest, B7_ManyFilesUnderASmallLimitOfOpenFiles) {
   for (std::size_t i = 0; i < 300; ++i) EXPECT_EQ(memory[i], tests::pattern(100, i + 10));
   requests[200].path = folder.path("missing");
   EXPECT_EQ(read_many(requests).error().kind, ErrorKind::not_found);
+}
+
+TEST_F(FileTest, TheDeadlineOfReadManyIsThatOfTheWholeCall) {
+  folder.write("f", tests::pattern(100));
+  std::vector<char> memory(100);
+  const std::vector<FileRequest> requests(200, {folder.path("f"), 0, {}, {memory.data(), 100}});
+  CallOptions options;
+  options.deadline = std::chrono::milliseconds(300);
+  int batches = 0;
+  const auto receipt = read_many(requests, options, nullptr, [&] {
+    if (++batches == 2) std::this_thread::sleep_for(std::chrono::milliseconds(310));
+    return true;
+  });
+  ASSERT_FALSE(receipt);
+  EXPECT_EQ(receipt.error().kind, ErrorKind::deadline_exceeded) << receipt.error().message();
+}
+
+TEST_F(FileTest, AWriteFromForeignMemoryLeavesTheFileAlone) {
+  const auto page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  auto* const pages = static_cast<char*>(
+      ::mmap(nullptr, 4 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(static_cast<void*>(pages), MAP_FAILED);
+  ASSERT_EQ(::mprotect(pages + 3 * page_bytes, page_bytes, PROT_NONE), 0);
+  folder.write("out", {});
+  const auto file = std::move(File::open(folder.path("out"), "r+")).value();
+  for (const auto cache : {Cache::automatic, Cache::bypass}) {
+    for (const auto offset : {0UL, 100UL, 4096UL}) {
+      CallOptions options;
+      options.cache = cache;
+      options.offset = offset;
+      // All of it foreign, and only its last page.
+      for (auto* const from : {pages + 3 * page_bytes, pages}) {
+        const auto receipt = file.write_from({from, 4 * page_bytes}, options);
+        ASSERT_FALSE(receipt);
+        EXPECT_EQ(receipt.error().kind, ErrorKind::invalid_argument);
+        EXPECT_EQ(receipt.error().code, EFAULT);
+        EXPECT_EQ(folder.read("out").size(), 0U);
+      }
+      EXPECT_FALSE(file.submit_write({pages + 3 * page_bytes, 64U << 20}, options));
+      EXPECT_EQ(folder.read("out").size(), 0U);
+    }
+  }
+  ::munmap(pages, 4 * page_bytes);
 }
 
 TEST_F(FileTest, A13_ALimitOfTheFileSizeIsAnErrorAtTheWrite) {

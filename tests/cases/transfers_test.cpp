@@ -110,13 +110,37 @@ TEST_F(Transfers, A_WriteThatTakesNothingIsAnErrorInTheEnd) {
   }
 }
 
+TEST_F(Transfers, D6_AHundredShortWritesAreFinishedOrRaised) {
+  auto file = open("r+");
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const bool stuck = i % 2 == 1;  // and takes nothing more from there on
+    const std::uint64_t size = i % 4 < 2 ? 100'000 : 2 * mib;
+    const auto stop = size / 2 + i;
+    kernel.on_move = [&](tests::Attempt& attempt) -> std::optional<std::int64_t> {
+      if (stuck && attempt.offset >= stop) return 0;
+      const auto left = stuck ? stop - attempt.offset : UINT64_MAX;
+      attempt.size_bytes = std::min<std::uint64_t>({attempt.size_bytes, 30'000 + i, left});
+      return std::nullopt;
+    };
+    const auto receipt = file.write_from({bytes.data(), size});
+    ASSERT_EQ(receipt.ok(), !stuck);
+    if (stuck) {
+      EXPECT_EQ(receipt.error().kind, ErrorKind::io);
+    } else {
+      EXPECT_EQ(receipt->moved_bytes, size);
+    }
+    EXPECT_EQ(kernel.in_flight.load(), 0);
+  }
+}
+
 struct Failure {
   int code;
   ErrorKind kind;
   const char* name;
 };
 
-TEST_F(Transfers, D4_AnErrorInTheMiddleFailsTheWholeCall) {
+// EDQUOT (a disk quota) is one of section H.
+TEST_F(Transfers, D4_H_AnErrorInTheMiddleFailsTheWholeCall) {
   const auto file = open("r+");
   for (const auto& [code, kind, name] :
        {Failure{EIO, ErrorKind::io, "EIO"}, Failure{ENOSPC, ErrorKind::no_space, "ENOSPC"},

@@ -77,6 +77,8 @@ TEST(PlanText, ShortReadsAndSimulatedDevicesSaySo) {
   scene.request.file.offset = std::uint64_t{1} << 20;
   EXPECT_THAT(scene.plan().to_text(), HasSubstr("the file ends before this offset"));
   scene.resize(0);
+  EXPECT_THAT(scene.plan().to_text(), HasSubstr("the file ends before this offset"));
+  scene.request.file.offset = 0;
   EXPECT_THAT(scene.plan().to_text(), HasSubstr("zero bytes were asked for"));
 }
 

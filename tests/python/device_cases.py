@@ -71,6 +71,16 @@ def case_dlpack(path: Path, content: bytes, gpu: FakeGpu) -> None:
     assert target.live_exports() == 0
 
 
+def case_dlpack_that_names_another_device(path: Path, content: bytes, gpu: FakeGpu) -> None:
+    address = gpu.allocate(SIZE)
+    host = bytearray(SIZE)
+    place = ctypes.addressof(ctypes.c_char.from_buffer(host))
+    with sw.open(path) as file:
+        for array in (DLPack(address, SIZE, device=(2, 1)), DLPack(place, SIZE, device=(2, 0))):
+            expect(ValueError, "device", lambda array=array: file.read_into(array))
+    assert host == bytes(SIZE)
+
+
 def case_dlpack_gets_the_callers_stream(path: Path, content: bytes, gpu: FakeGpu) -> None:
     address = gpu.allocate(SIZE)
     target = DLPack(address, SIZE, device=(2, 0))
