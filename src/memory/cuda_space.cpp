@@ -69,13 +69,12 @@ Cuda load_cuda() {
                        : "the NVIDIA driver is too old: " + driver.error().why);
   }
   cuda::Status status = driver->init(0);
-  if (status == cuda::not_initialized) {
-    auto lost = without("this is a forked child of a process that used CUDA");
-    lost.state.forked = true;
-    return lost;
-  }
   if (status != cuda::success && status != cuda::no_device) {
-    return without("cuInit failed: " + cuda::status_text(*driver, status));
+    auto lost = without("cuInit failed: " + cuda::status_text(*driver, status));
+    lost.state.forked = status == cuda::not_initialized;
+    if (lost.state.forked)
+      lost.state.why_not += ", as in a forked child of a process that used CUDA";
+    return lost;
   }
   Cuda result;
   result.state.driver = status == cuda::success;
