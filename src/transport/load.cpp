@@ -5,6 +5,10 @@
 
 namespace straightway::transport {
 
+bool writes_to_cache(const Segment& segment) {
+  return segment.direction == Direction::write && !segment.direct_io;
+}
+
 std::int64_t payload_moved(const Segment& segment, std::int64_t envelope_moved) {
   const auto head = static_cast<std::int64_t>(segment.file_offset - segment.envelope_offset);
   return std::clamp<std::int64_t>(envelope_moved - head, 0,

@@ -52,6 +52,9 @@ struct Load {
   void add_extent(const Extent& extent);
 };
 
+// Whether it goes from memory into the page cache.
+bool writes_to_cache(const Segment& segment);
+
 // The payload of a segment that lies in what the host moved of the envelope.
 std::int64_t payload_moved(const Segment& segment, std::int64_t envelope_moved);
 

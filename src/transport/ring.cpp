@@ -9,10 +9,11 @@ constexpr std::uint64_t page_bytes = 4096;
 
 }  // namespace
 
-std::optional<std::uint64_t> Ring::take(std::uint64_t size_bytes) {
+std::optional<std::uint64_t> Ring::take(std::uint64_t size_bytes, std::uint64_t most_window_bytes) {
   reserve();
   if (taken_.empty()) {
-    window_ = std::min(size_bytes_, std::max(first_window_, from(0, size_bytes) + size_bytes));
+    const auto first = std::min(first_window_, most_window_bytes);
+    window_ = std::min(size_bytes_, std::max(first, from(0, size_bytes) + size_bytes));
     turn_ = window_;
     head_ = 0;
   }

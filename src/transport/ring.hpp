@@ -22,8 +22,10 @@ class Ring {
   // changed.
   void reserve() { taken_.reserve(taken_.size() + 1); }
   // The offset of a region that no other taken one overlaps, on a page boundary;
-  // empty where there is no room now. 1 <= size_bytes <= size of the ring.
-  std::optional<std::uint64_t> take(std::uint64_t size_bytes);
+  // empty where there is no room now. 1 <= size_bytes <= size of the ring. most_window_bytes: how
+  // wide the window of an empty ring may begin, if size_bytes allow.
+  std::optional<std::uint64_t> take(std::uint64_t size_bytes,
+                                    std::uint64_t most_window_bytes = UINT64_MAX);
   // The oldest region that is taken.
   void give_back();
   // From the next turn on.

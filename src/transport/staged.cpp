@@ -20,6 +20,9 @@ constexpr std::size_t copies_in_flight_limit = 2;
 constexpr std::uint64_t read_run_limit_bytes = std::uint64_t{16} << 20;
 // Shorter, so that the file is written while the next run comes.
 constexpr std::uint64_t write_run_limit_bytes = std::uint64_t{4} << 20;
+// What the file's page cache is filled from stays in the processor's caches (measured: 4.7 GB/s
+// through this, 3.4 through 32 MiB).
+constexpr std::uint64_t write_window_bytes = std::uint64_t{4} << 20;
 constexpr std::uint32_t depth = 4096;
 // Pieces for each copier: one that it fills, and those that wait for a copy or are being copied.
 constexpr std::uint64_t pieces_per_copier = 3;
@@ -143,7 +146,10 @@ std::size_t Staged::reap(std::span<Completion> completions) {
 // One for each piece that waits and that nobody is about to look for, up to the budget. A machine
 // that refuses more threads gets the work done by those that there are; with none, reap() does it.
 void Staged::start_copiers() {
-  const auto pieces = (queue_bytes_ + staged_piece_bytes - 1) / staged_piece_bytes;
+  // A page cache that is written takes one writer, who calls for others where they help.
+  const auto pieces = writes_to_cache(queue_.front())
+                          ? 1
+                          : (queue_bytes_ + staged_piece_bytes - 1) / staged_piece_bytes;
   const auto ready = copiers_.size() - idle_.asleep() - busy_;
   if (pieces <= ready) return;
   auto missing = pieces - ready;
@@ -189,7 +195,9 @@ bool Staged::work_once(Lock& lock, Transport& host) {
   advance();
   Load* load = next_load();
   if (load != nullptr) {
-    if (!tickets_.empty() && !watched_) idle_.call(1);  // to watch them
+    // To watch them, unless they are back before this one has written; or to write beside it.
+    const bool to_watch = !tickets_.empty() && !watched_ && !writes_to_cache(load->segments[0]);
+    if (to_watch || drainable() != nullptr) idle_.call(1);
     auto* ring = memory(load->at) - load->at;
     ++busy_;
     lock.unlock();
@@ -240,14 +248,15 @@ void Staged::count_starving() {
 }
 
 // While copies are in flight and more waits for room, everybody naps; where nothing is left to
-// claim, one watches the copies and the others sleep.
+// claim (writes are staged by whoever looks), one watches the copies and the others sleep.
 void Staged::rest(Lock& lock, const std::stop_token& stop) {
-  if (tickets_.empty() || (watched_ && queue_.empty())) {
+  const bool none_to_claim = queue_.empty() || queue_.front().direction == Direction::write;
+  if (tickets_.empty() || (watched_ && none_to_claim)) {
     return idle_.sleep(lock, stop);
   }
   const bool watches = !std::exchange(watched_, true);
   const auto before = tickets_.front();
-  if (watches && queue_.empty()) {
+  if (watches && none_to_claim) {
     os::look_for(looks_before_nap, [&] {
       lock.unlock();
       os::pause_briefly();
@@ -359,9 +368,12 @@ Load* Staged::stage() {
     if (queue_.empty()) return nullptr;
     wanted = next();
   }
-  const auto at = ring_.take(wanted.bytes);
-  no_room_ = !at;
+  const bool to_cache = writes_to_cache(queue_.front());
+  const auto at =
+      to_cache ? ring_.take(wanted.bytes, write_window_bytes) : ring_.take(wanted.bytes);
+  no_room_ = !at && !to_cache;
   if (!at) {
+    if (to_cache) return nullptr;
     // The link is the limit, or the device behind direct I/O, which wants depth.
     if (tickets_.size() == copies_in_flight_limit || queue_.front().direct_io) ring_.widen();
     return nullptr;
@@ -408,7 +420,8 @@ void Staged::retire() {
     ring_.give_back();
     ++regions;
   }
-  if (regions > 0 && !queue_.empty()) idle_.call(regions);
+  const bool any_to_claim = !queue_.empty() && queue_.front().direction == Direction::read;
+  if (regions > 0 && any_to_claim) idle_.call(regions);
 }
 
 void Staged::take_finished_copies() {
@@ -416,7 +429,6 @@ void Staged::take_finished_copies() {
   const auto reached = lane_->poll();
   if (!reached) return fail_copies(reached.error());
   while (!tickets_.empty() && tickets_.front() <= *reached) tickets_.pop_front();
-  std::size_t drains = 0;
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     Load& load = *loads_[i];
     if (load.state != Load::State::copying || load.ticket > *reached) continue;
@@ -424,10 +436,8 @@ void Staged::take_finished_copies() {
       finish(load);
     } else {
       load.state = Load::State::drain_waits;
-      ++drains;
     }
   }
-  if (drains > 1) idle_.call(drains - 1);  // beside the one who found them
 }
 
 void Staged::send_copies() {

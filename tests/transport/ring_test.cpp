@@ -97,5 +97,17 @@ TEST(RingTest, RegionsNeverOverlapWhateverComes) {
   }
 }
 
+TEST(Ring, AnEmptyOneBeginsAsNarrowAsAsked) {
+  Ring ring(64 * page, 32 * page);
+  EXPECT_EQ(ring.take(page, 4 * page), 0U);
+  EXPECT_EQ(ring.window_bytes(), 4 * page);
+  ring.give_back();
+  EXPECT_EQ(ring.take(8 * page, 4 * page), 0U);  // wide enough for what is taken
+  EXPECT_EQ(ring.window_bytes(), 8 * page);
+  ring.give_back();
+  EXPECT_EQ(ring.take(page), 0U);
+  EXPECT_EQ(ring.window_bytes(), 32 * page);
+}
+
 }  // namespace
 }  // namespace straightway::transport
