@@ -42,7 +42,7 @@ struct Cut {
 // says. `same`: nothing is looked up.
 enum class ColdWay : std::uint8_t {
   same,
-  ahead,    // readahead well before they are needed; they stay in the page cache
+  kept,     // by the kernel's own readahead; they stay in the page cache
   dropped,  // RWF_DONTCACHE
   direct,   // O_DIRECT
   trimmed,  // buffered, then dropped from the page cache

@@ -60,7 +60,7 @@ enum class Reason : std::uint8_t {
   cache_bypass,         // the caller asked to keep out of the page cache
   edge_block,           // head or tail shorter than one direct-I/O block
   residency_unknown,    // residency not known: buffered is never wrong
-  cold_kept,            // cold bytes: read ahead, and kept in the page cache
+  cold_kept,            // cold bytes: kept in the page cache
   cold_dropped,         // cold bytes: through the page cache, which lets go of them at once
   cold_direct,          // cold bytes: O_DIRECT, past the page cache
   cold_trimmed,         // cold bytes: through the page cache, from which they are dropped after it

@@ -10,10 +10,12 @@
 #include "api/outcome.hpp"
 #include "api/page_cache.hpp"
 #include "api/peer_call.hpp"
+#include "api/preallocation.hpp"
 #include "api/second_descriptor.hpp"
 #include "drive/inline_transfer.hpp"
 #include "os/memory_access.hpp"
 #include "plan/planner.hpp"
+#include "plan/runs.hpp"
 
 namespace straightway {
 namespace {
@@ -85,11 +87,14 @@ struct Prepared {
   CallOptions options;
   std::uint64_t queued_ns = 0;
   std::shared_ptr<memory::Mark> queued_work;  // of the user's stream; the transfer comes after it
+  Preallocation preallocated;                 // of a single range
 
   Engine& engine() const { return *ranges.front().file->engine; }
   const Plan& first() const { return plans.front(); }
   Direction direction() const { return first().request.direction; }
   std::optional<Error> check_spaces() const;
+  void preallocate();
+  void undo_preallocation() const;
   Result<Receipt> conclude(Receipt receipt, std::optional<Error> error) const;
   std::optional<drive::TransferSpec> spec() const;
   std::shared_ptr<const RangeTable> untouched_ranges() const;
@@ -133,6 +138,7 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
   receipt.times.done_ns = drive::now_ns();
   learn_of_peers(ranges, plans, receipt, error);
   if (error) {
+    undo_preallocation();
     engine().record_error(direction());
     return *error;
   }
@@ -146,6 +152,21 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
   }
   engine().record(receipt);
   return judge_receipt(std::move(receipt), options);
+}
+
+// Of one range: among many there may be wide holes, which are to stay holes.
+void Prepared::preallocate() {
+  const auto& request = first().request;
+  if (ranges.size() != 1 || direction() == Direction::read || !uses_direct(first()) ||
+      request.file.size_bytes <= plan::direct_segment_bytes) {
+    return;
+  }
+  preallocated = straightway::preallocate(engine().syscalls(), ranges.front().file->ref(false).fd,
+                                          request.file_size_bytes, request.file);
+}
+
+void Prepared::undo_preallocation() const {
+  undo(engine().syscalls(), ranges.front().file->ref(false).fd, preallocated, first().request.file);
 }
 
 // Empty where there is nothing to move.
@@ -210,6 +231,7 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
     if (!mark) return mark.error();
     prepared.queued_work = std::move(*mark);
   }
+  prepared.preallocate();
   return prepared;
 }
 
@@ -313,8 +335,10 @@ Result<Job> start(Prepared made, std::shared_ptr<void> owner) {
   state->order = order;
   const auto engine = prepared->ranges.front().file->engine;
   const auto direction = prepared->direction();
+  const std::weak_ptr<const Prepared> refused = prepared;  // held by the order alone from here on
   prepared.reset();
   if (auto submitted = hand_over(*engine, order, direction); !submitted) {
+    if (const auto still = refused.lock()) still->undo_preallocation();
     state->order.reset();  // which holds the state
     return submitted.error();
   }

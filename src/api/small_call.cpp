@@ -1,7 +1,5 @@
 // Small calls, on the caller's own thread.
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,20 +7,13 @@
 #include "api/outcome.hpp"
 #include "api/page_cache.hpp"
 #include "api/peer_call.hpp"
+#include "api/preallocation.hpp"
 #include "api/second_descriptor.hpp"
 #include "drive/inline_transfer.hpp"
 #include "plan/runs.hpp"
 
 namespace straightway {
 namespace {
-
-// Behind the process's file size limit the kernel sends SIGXFSZ, which ends a program that has no
-// handler. The threads that drive transfers block it and get EFBIG.
-bool may_hit_size_limit(const CallRange& range, Direction direction) {
-  rlimit limit{};
-  return direction == Direction::write && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-         range.offset + range.size_bytes > limit.rlim_cur;
-}
 
 bool is_pinned(const Plan& plan) {
   return plan.run_count == 1 && plan.runs[0].route == Route::pinned_cache;
@@ -36,7 +27,7 @@ bool wants_crew(const Plan& plan) {
          plan.runs[0].file.size_bytes > drive::inline_limit_bytes &&
          (plan.runs[0].file.size_bytes <= drive::crew_limit_bytes ||
           plan.request.memory.space != SpaceKind::host) &&
-         (plan.runs[0].cold == ColdWay::same || plan.runs[0].cold == ColdWay::ahead);
+         (plan.runs[0].cold == ColdWay::same || plan.runs[0].cold == ColdWay::kept);
 }
 
 // Whether the caller's own thread does it: small, nobody watches, and of device memory all through
@@ -44,7 +35,8 @@ bool wants_crew(const Plan& plan) {
 bool runs_inline(const CallRange& range, const Plan& plan, const CallOptions& options) {
   if (options.on_progress || options.deadline) return false;
   if (is_pinned(plan)) return range.size_bytes <= drive::pinned_inline_limit_bytes;
-  if (may_hit_size_limit(range, plan.request.direction) ||
+  const bool is_write = plan.request.direction == Direction::write;
+  if ((is_write && ends_behind_limit({range.offset, range.size_bytes})) ||
       (range.size_bytes > drive::inline_limit_bytes && !wants_crew(plan))) {
     return false;
   }

@@ -13,8 +13,6 @@ void CacheWindows::begin(const Run& run, int fd, const LookUp& look_up) {
   end_ = run.file.offset + run.file.size_bytes;
   looked_ = run.file.offset;
   first_ = run.file.offset / steps_.granule_bytes;
-  told_ = first_;
-  under_way_ = 0;
   blind_ = false;
   granules_.clear();
 }
@@ -64,9 +62,6 @@ void CacheWindows::look_granules(const FileRange& window) {
 void CacheWindows::pass(std::uint64_t offset) {
   const auto number = offset / steps_.granule_bytes;
   while (first_ < number && !granules_.empty()) {
-    if (first_ < told_ && plan::reads_ahead(run_, granules_.front())) {
-      under_way_ -= granule(first_).size_bytes;
-    }
     granules_.pop_front();
     ++first_;
   }
@@ -76,25 +71,6 @@ Residency CacheWindows::at(std::uint64_t offset) {
   while (looked_ <= offset && looked_ < end_) look_further();
   pass(offset);
   return granules_.empty() ? Residency::unknown : granules_.front();
-}
-
-FileRange CacheWindows::take_ahead(std::uint64_t offset) {
-  FileRange ahead;
-  if (run_.cold != ColdWay::ahead || blind_) return ahead;
-  told_ = std::max(told_, first_);
-  const auto reach = std::min(offset + steps_.reach_bytes, end_);
-  while (under_way_ < steps_.ahead_bytes && ahead.size_bytes < steps_.told_at_once_bytes &&
-         told_ * steps_.granule_bytes < reach) {
-    while (looked_ <= told_ * steps_.granule_bytes && looked_ < end_) look_further();
-    const bool wanted = plan::reads_ahead(run_, granules_[told_ - first_]);
-    if (!wanted && ahead.size_bytes > 0) break;
-    const auto next = granule(told_++);
-    if (!wanted) continue;
-    if (ahead.size_bytes == 0) ahead.offset = next.offset;
-    ahead.size_bytes += next.size_bytes;
-    under_way_ += next.size_bytes;
-  }
-  return ahead;
 }
 
 }  // namespace straightway::drive

@@ -1,7 +1,6 @@
 #pragma once
-// What the page cache has of the run that is being read: looked up a window at a time, no further
-// ahead than readahead needs, and remembered until the position is there (by then readahead has
-// made it hot).
+// What the page cache has of the run that is being read: looked up a window at a time, and
+// remembered until the position is there (by then the kernel's readahead may have made it hot).
 
 #include <cstdint>
 #include <deque>
@@ -23,10 +22,6 @@ class CacheWindows {
 
   // Of the granule of this offset; offsets do not go back.
   plan::Residency at(std::uint64_t offset);
-  // What the kernel should read ahead now that the position is at this offset: cold bytes in one
-  // stretch; empty where enough is under way. Each byte is told once.
-  FileRange take_ahead(std::uint64_t offset);
-
   // Over all runs, at the time of each look.
   const CacheFound& found() const { return found_; }
 
@@ -41,12 +36,10 @@ class CacheWindows {
   Run run_;
   int fd_ = -1;
   const LookUp* look_up_ = nullptr;
-  std::uint64_t end_ = 0;        // of the run
-  std::uint64_t looked_ = 0;     // up to here
-  std::uint64_t first_ = 0;      // granule number of the front of granules_
-  std::uint64_t told_ = 0;       // granules below this number were considered for readahead
-  std::uint64_t under_way_ = 0;  // cold bytes told, whose granule the position has not passed
-  bool blind_ = false;           // a look was refused: none of this run will say more
+  std::uint64_t end_ = 0;     // of the run
+  std::uint64_t looked_ = 0;  // up to here
+  std::uint64_t first_ = 0;   // granule number of the front of granules_
+  bool blind_ = false;        // a look was refused: none of this run will say more
   std::deque<plan::Residency> granules_;
   CacheFound found_;
 };

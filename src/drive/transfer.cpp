@@ -104,14 +104,15 @@ void Transfer::resolve(Piece& piece, const Run& run) {
     windows_of_ = key;
     windows_.begin(run, spec_.files[spec_.legs[leg_].file].ref.fd, spec_.look_up);
   }
-  const auto way = plan::resolve(run, piece.payload, windows_.at(piece.payload.offset));
+  const auto found = windows_.at(piece.payload.offset);
+  const auto way = plan::resolve(run, piece.payload, found);
   piece.route = way.route;
   piece.reason = way.reason;
   piece.direct_io = way.direct_io;
   piece.align_bytes = way.align_bytes;
   piece.dontcache = way.dontcache;
   piece.trim = way.trim;
-  piece.ahead = windows_.take_ahead(piece.payload.offset);
+  piece.fills_cache = plan::fills_cache(way, found);
   if (way.trim) remember_trimmed(piece);
 }
 
@@ -161,8 +162,6 @@ transport::Segment Transfer::segment_of(const Piece& piece, std::uint32_t slot,
   made.envelope_bytes = ((end_of(piece.payload) + mask) & ~mask) - made.envelope_offset;
   made.dontcache = piece.dontcache;
   made.trim = piece.trim;
-  made.ahead_offset = piece.ahead.offset;
-  made.ahead_bytes = piece.ahead.size_bytes;
   return made;
 }
 
@@ -188,17 +187,20 @@ transport::Transport* Transfer::transport_of(const Piece& piece) {
 }
 
 // Makes the next segments as far as they are for the same transport, which is the result; null
-// where there are none, or the transfer had to stop.
+// where there are none, the disk has enough to do, or the transfer had to stop.
 transport::Transport* Transfer::fill_batch(std::size_t limit) {
   transport::Transport* batch_for = nullptr;
+  std::uint64_t cold_in_batch = 0;
   Piece piece;
   while (batch_.size() < limit && take_piece(piece)) {
     auto* transport = transport_of(piece);
     if (transport == nullptr) return nullptr;
-    if (batch_for != nullptr && transport != batch_for) {
+    const bool is_full = piece.fills_cache && !cold_readers_.has_room(cold_in_batch);
+    if (is_full || (batch_for != nullptr && transport != batch_for)) {
       ready_.push_front(piece);
       return batch_for;
     }
+    cold_in_batch += piece.fills_cache ? 1 : 0;
     const auto* attachment = attach(*transport, spec_.legs[piece.leg].file);
     if (attachment == nullptr) return nullptr;
     batch_for = transport;
@@ -211,11 +213,17 @@ transport::Transport* Transfer::fill_batch(std::size_t limit) {
 
 // Hands the next segments over; what the transport does not take goes first the next time. False
 // where it took none.
-bool Transfer::submit_batch(std::size_t limit) {
+bool Transfer::submit_batch(std::size_t limit, std::uint64_t now_ns) {
   batch_.clear();
   auto* transport = fill_batch(limit);
   const auto taken = transport == nullptr ? 0 : transport->submit(batch_);
   in_flight_ += static_cast<std::uint32_t>(taken);
+  const auto fills = [this](const transport::Segment& made) {
+    return slots_[static_cast<std::uint32_t>(made.cookie)].fills_cache;
+  };
+  const auto end = batch_.begin() + static_cast<std::ptrdiff_t>(taken);
+  cold_readers_.begin(static_cast<std::uint64_t>(std::count_if(batch_.begin(), end, fills)),
+                      now_ns);
   for (auto i = batch_.size(); i > taken; --i) {
     const auto slot = static_cast<std::uint32_t>(batch_[i - 1].cookie);
     if (!stopped_) ready_.push_front(slots_[slot]);
@@ -238,7 +246,7 @@ bool Transfer::step(std::uint64_t now_ns) {
   }
   bool worked = false;
   // Few at first: a transport that is full takes none of them.
-  for (auto limit = first_batch; !stopped_ && submit_batch(limit);
+  for (auto limit = first_batch; !stopped_ && submit_batch(limit, now_ns);
        limit = std::min(limit * 2, largest_batch)) {
     worked = true;
   }
@@ -269,6 +277,10 @@ void Transfer::complete(const transport::Completion& completion, std::uint64_t n
   Piece piece = slots_[slot];
   free_slots_.push_back(slot);
   --in_flight_;
+  if (piece.fills_cache) {
+    cold_readers_.end(completion.result > 0 ? static_cast<std::uint64_t>(completion.result) : 0,
+                      now_ns);
+  }
   if (completion.disk_bytes < 0) disk_bytes_ = -1;
   if (disk_bytes_ >= 0) disk_bytes_ += completion.disk_bytes;
   if (completion.result > 0) {
@@ -309,7 +321,6 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
     case Verdict::rest:
       return submit_rest(piece, static_cast<std::uint64_t>(completion.result));
     case Verdict::again:
-      piece.ahead = {};
       ++piece.attempts;
       ++retries_;
       return again_.push_back(piece);
@@ -345,7 +356,6 @@ void Transfer::submit_rest(Piece piece, std::uint64_t moved) {
   piece.payload.offset += moved;
   piece.payload.size_bytes -= moved;
   piece.attempts = 0;
-  piece.ahead = {};
   if (piece.direct_io && piece.payload.offset % piece.align_bytes != 0) {
     piece.direct_io = false;
     piece.align_bytes = 1;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "drive/cache_windows.hpp"
+#include "drive/cold_readers.hpp"
 #include "straightway/plan.hpp"
 #include "straightway/receipt.hpp"
 #include "straightway/result.hpp"
@@ -99,7 +100,7 @@ class Transfer {
     bool counted = false;  // as a segment of its route: once, with its first bytes
     bool dontcache = false;
     bool trim = false;
-    FileRange ahead;
+    bool fills_cache = false;  // from a disk: one of the few readers
   };
   using Attachments = std::vector<std::pair<transport::Transport*, transport::Attachment>>;
 
@@ -113,7 +114,7 @@ class Transfer {
   void drop_trimmed();
   transport::Transport* transport_of(const Piece& piece);
   transport::Transport* fill_batch(std::size_t limit);
-  bool submit_batch(std::size_t limit);
+  bool submit_batch(std::size_t limit, std::uint64_t now_ns);
   std::uint32_t take_slot();
   const transport::Attachment* attach(transport::Transport& transport, std::uint32_t file);
   transport::Segment segment_of(const Piece& piece, std::uint32_t slot,
@@ -151,6 +152,7 @@ class Transfer {
     std::uint32_t file = 0;
     FileRange range;
   };
+  ColdReaders cold_readers_;
   std::vector<Trimmed> trimmed_;  // merged where they touch
   bool no_dontcache_ = false;     // a file system refused it
   std::uint32_t in_flight_ = 0;

@@ -55,6 +55,10 @@ int real_fallocate(int fd, std::uint64_t offset, std::uint64_t size) {
   return answer(::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(size)));
 }
 
+int real_truncate(int fd, std::uint64_t size) {
+  return answer(::ftruncate(fd, static_cast<off_t>(size)));
+}
+
 int real_statx(int fd, const char* path, int flags, unsigned mask, struct statx* out) {
   return answer(::statx(fd, path, flags, mask, out));
 }
@@ -69,10 +73,6 @@ std::int64_t real_cached_pages(int fd, std::uint64_t offset, std::uint64_t size)
   Cachestat counts{};
   const auto result = answer(::syscall(cachestat_number, fd, &range, &counts, 0U));
   return result < 0 ? result : static_cast<std::int64_t>(counts.cached_pages);
-}
-
-int real_readahead(int fd, std::uint64_t offset, std::size_t size) {
-  return answer(static_cast<int>(::readahead(fd, static_cast<off_t>(offset), size)));
 }
 
 int real_drop_pages(int fd, std::uint64_t offset, std::uint64_t size) {
@@ -90,10 +90,10 @@ const Syscalls& kernel() {
       .fdatasync = real_fdatasync,
       .fsync = real_fsync,
       .fallocate = real_fallocate,
+      .truncate = real_truncate,
       .statx = real_statx,
       .pread_dontcache = real_pread_dontcache,
       .cached_pages = real_cached_pages,
-      .readahead = real_readahead,
       .drop_pages = real_drop_pages,
   };
   return real;

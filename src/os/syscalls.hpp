@@ -18,14 +18,12 @@ struct Syscalls {
   int (*fdatasync)(int fd);
   int (*fsync)(int fd);
   int (*fallocate)(int fd, std::uint64_t offset, std::uint64_t size);
+  int (*truncate)(int fd, std::uint64_t size);
   int (*statx)(int fd, const char* path, int flags, unsigned mask, struct statx* out);
   // pread that leaves nothing in the page cache which was not there (RWF_DONTCACHE).
   std::int64_t (*pread_dontcache)(int fd, void* to, std::size_t size, std::uint64_t offset);
   // How many of the range's pages lie in the page cache.
   std::int64_t (*cached_pages)(int fd, std::uint64_t offset, std::uint64_t size);
-  // Starts reading the range into the page cache. The kernel takes a bounded part of a large one,
-  // and blocks where the device's queue is full.
-  int (*readahead)(int fd, std::uint64_t offset, std::size_t size);
   // Drops the range's clean whole pages from the page cache.
   int (*drop_pages)(int fd, std::uint64_t offset, std::uint64_t size);
 };

@@ -15,7 +15,7 @@ bool tells_nothing(const FileFacts& file) {
 
 Reason reason_of(ColdWay way) {
   switch (way) {
-    case ColdWay::ahead:
+    case ColdWay::kept:
       return Reason::cold_kept;
     case ColdWay::dropped:
       return Reason::cold_dropped;
@@ -81,8 +81,8 @@ Way resolve(const Run& run, const FileRange& piece, Residency found) {
   return way;
 }
 
-bool reads_ahead(const Run& run, Residency found) {
-  return run.cold == ColdWay::ahead && (found == Residency::cold || found == Residency::partly);
+bool fills_cache(const Way& way, Residency found) {
+  return !way.direct_io && (found == Residency::cold || found == Residency::partly);
 }
 
 bool fits_well(std::uint64_t size_bytes, std::uint64_t spare_memory_bytes) {
@@ -99,7 +99,7 @@ void decide_cold(const Plan& plan, Run& run, std::uint32_t block_bytes, bool dir
     return;
   }
   if (keeps(plan, run.file.size_bytes)) {
-    run.cold = ColdWay::ahead;
+    run.cold = ColdWay::kept;
   } else if (file.dontcache) {
     run.cold = ColdWay::dropped;
   } else if (block_bytes != 0 && direct_fits) {

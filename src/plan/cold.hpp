@@ -8,16 +8,10 @@
 
 namespace straightway::plan {
 
-// Residency is known per granule, looked up a window at a time. Of cold bytes, `ahead` are under
-// way ahead of the position, no further from it than `reach` (32 to 128 MiB reached a virtio disk's
-// rate (measured); more holds memory and gains nothing).
+// Residency is known per granule, looked up a window at a time.
 struct CacheSteps {
   std::uint64_t granule_bytes = std::uint64_t{1} << 20;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
-  std::uint64_t ahead_bytes = std::uint64_t{64} << 20;
-  std::uint64_t reach_bytes = std::uint64_t{256} << 20;
-  // One segment carries at most this much, so that no copier is held up for long.
-  std::uint64_t told_at_once_bytes = std::uint64_t{8} << 20;
 };
 // Up to this size a read is kept without a look at the machine's memory.
 inline constexpr std::uint64_t kept_unasked_bytes = std::uint64_t{64} << 20;
@@ -47,8 +41,8 @@ struct Way {
 };
 Way resolve(const Run& run, const FileRange& piece, Residency found);
 
-// Whether the kernel is made to read a granule before it is needed.
-bool reads_ahead(const Run& run, Residency found);
+// Whether a piece waits for the disk while the page cache is filled.
+bool fills_cache(const Way& way, Residency found);
 
 // Whether a read of so many bytes fits well within what memory there is to spare.
 bool fits_well(std::uint64_t size_bytes, std::uint64_t spare_memory_bytes);

@@ -131,7 +131,7 @@ std::string not_kept(const Words& words) {
 }
 
 std::string kept(const Words& words) {
-  return std::string("read ahead and kept in the page cache") +
+  return std::string("kept in the page cache") +
          (words.settings.cache.value == Cache::keep
               ? " (cache=keep)"
               : ", where they fit well: the next read is hot");

@@ -81,7 +81,7 @@ const char* to_string(Origin origin) {
 }
 
 const char* to_string(ColdWay way) {
-  static constexpr const char* names[] = {"same", "ahead", "dropped", "direct", "trimmed"};
+  static constexpr const char* names[] = {"same", "kept", "dropped", "direct", "trimmed"};
   return name(names, way);
 }
 

@@ -6,7 +6,6 @@ namespace straightway::transport {
 namespace {
 
 constexpr std::uint64_t largest_segment_bytes = std::uint64_t{1} << 30;  // pread stops below 2 GiB
-constexpr std::uint64_t ahead_step_bytes = std::uint64_t{512} << 10;
 constexpr std::uint32_t depth = 64;  // results kept between submit and reap
 
 }  // namespace
@@ -46,20 +45,9 @@ Posix::Posix(const os::Syscalls& syscalls, bool measure_disk) : syscalls_(syscal
 Result<Attachment> Posix::attach(const FileRef& file) { return attach_descriptors(file); }
 Result<Attachment> Posix::attach(const MemoryRange& memory) { return attach_host(memory); }
 
-// The kernel takes at most max(readahead, largest request) of each call, so it gets small steps. It
-// is a hint: where it fails, the reads that follow do the work.
-void Posix::read_ahead(const Segment& segment) const {
-  const int fd = static_cast<int>(segment.file);
-  for (std::uint64_t done = 0; done < segment.ahead_bytes; done += ahead_step_bytes) {
-    const auto size = std::min(ahead_step_bytes, segment.ahead_bytes - done);
-    if (syscalls_.readahead(fd, segment.ahead_offset + done, size) < 0) return;
-  }
-}
-
 std::int64_t Posix::read(const Segment& segment) const {
   const int fd = static_cast<int>(segment.file);
   void* memory = reinterpret_cast<void*>(segment.address);
-  if (segment.ahead_bytes > 0) read_ahead(segment);
   const auto pread = segment.dontcache ? syscalls_.pread_dontcache : syscalls_.pread;
   const auto result = pread(fd, memory, segment.size_bytes, segment.file_offset);
   if (segment.trim && result > 0) {

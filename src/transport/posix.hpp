@@ -26,7 +26,6 @@ class Posix final : public Transport {
   Completion move(const Segment& segment);
 
  private:
-  void read_ahead(const Segment& segment) const;
   std::int64_t read(const Segment& segment) const;
 
   const os::Syscalls& syscalls_;

@@ -50,10 +50,8 @@ struct Segment {
   std::uint64_t envelope_offset = 0;
   std::uint64_t envelope_bytes = 0;
   // Of reads through the page cache, by transports that read with posix; others may ignore them.
-  bool dontcache = false;          // leave nothing cached that was not (RWF_DONTCACHE)
-  bool trim = false;               // afterwards drop the envelope's whole pages from the cache
-  std::uint64_t ahead_offset = 0;  // before it, make the kernel read this range ahead:
-  std::uint64_t ahead_bytes = 0;   // bytes that later segments want. May block for long.
+  bool dontcache = false;  // leave nothing cached that was not (RWF_DONTCACHE)
+  bool trim = false;       // afterwards drop the envelope's whole pages from the cache
 };
 
 struct Completion {

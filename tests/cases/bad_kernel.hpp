@@ -89,10 +89,10 @@ class BadKernel {
                                      fdatasync,
                                      fsync,
                                      os::kernel().fallocate,
+                                     os::kernel().truncate,
                                      os::kernel().statx,
                                      os::kernel().pread_dontcache,
                                      os::kernel().cached_pages,
-                                     os::kernel().readahead,
                                      os::kernel().drop_pages};
     return bad;
   }

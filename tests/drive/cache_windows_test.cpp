@@ -14,7 +14,7 @@ constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 // A page cache of whole MiB; counts the looks.
 class CacheWindowsTest : public testing::Test {
  protected:
-  void begin(std::vector<bool> hot, FileRange range, ColdWay cold = ColdWay::ahead) {
+  void begin(std::vector<bool> hot, FileRange range, ColdWay cold = ColdWay::kept) {
     hot_ = std::move(hot);
     straightway::Run run;
     run.file = range;
@@ -85,57 +85,22 @@ TEST_F(CacheWindowsTest, AFileThatMayNotBeLookedAtIsAskedOnce) {
   begin(std::vector<bool>(256), {0, 256 * mib});
   for (std::uint64_t i = 0; i < 256; ++i) {
     EXPECT_EQ(windows.at(i * mib), Residency::unknown);
-    EXPECT_EQ(windows.take_ahead(i * mib).size_bytes, 0U);
   }
   EXPECT_EQ(looks.size(), 1U);
   EXPECT_EQ(windows.found(), (CacheFound{0, 0, 256 * mib}));
 }
 
-// Every cold byte once, no hot one, never more under way than allowed, and hot stretches do not
-// stop it.
-TEST_F(CacheWindowsTest, ReadsAheadOfColdBytesAlone) {
-  const auto hot = alternating(512, 64);
-  begin(hot, {0, 512 * mib});
-  std::vector<int> told(512);
-  std::uint64_t told_mib = 0;
-  for (std::uint64_t i = 0; i < 512; ++i) {
-    windows.at(i * mib);
-    const auto ahead = windows.take_ahead(i * mib);
-    for (auto at = ahead.offset; at < ahead.offset + ahead.size_bytes; at += mib) {
-      ++told[at / mib];
-      ++told_mib;
-    }
-    std::uint64_t passed = 0;
-    for (std::uint64_t j = 0; j < i; ++j) passed += hot[j] ? 0 : 1;
-    EXPECT_LE(told_mib - passed, 64U);
-    if (i > 8 && told_mib < 256) {  // primed: the disk never runs dry
-      EXPECT_EQ(told_mib - passed, 64U) << i;
-    }
-    if (!hot[i]) {
-      EXPECT_EQ(told[i], 1) << i;
-    }
-  }
-  for (std::size_t i = 0; i < 512; ++i) EXPECT_EQ(told[i], hot[i] ? 0 : 1) << i;
-  // Looked up before readahead made them hot.
-  EXPECT_EQ(windows.found(), (CacheFound{256 * mib, 256 * mib, 0}));
-}
-
-TEST_F(CacheWindowsTest, LooksNoFurtherThanItReaches) {
+TEST_F(CacheWindowsTest, LooksNoFurtherThanTheWindowOfThePosition) {
   begin(std::vector<bool>(2048, true), {0, 2048 * mib});
   windows.at(0);
-  windows.take_ahead(0);
-  EXPECT_LE(looks.size(), 5U);
+  EXPECT_EQ(looks.size(), 1U);
 }
 
 TEST_F(CacheWindowsTest, StartsAnewWithEachRun) {
   begin(std::vector<bool>(4), {0, 4 * mib});
   windows.at(0);
-  EXPECT_EQ(windows.take_ahead(0).size_bytes, 4 * mib);
-  begin(std::vector<bool>(4), {0, 4 * mib});
-  EXPECT_EQ(windows.at(mib), Residency::cold);
-  const auto ahead = windows.take_ahead(mib);
-  EXPECT_EQ(ahead.offset, mib);
-  EXPECT_EQ(ahead.size_bytes, 3 * mib);
+  begin(std::vector<bool>(4, true), {0, 4 * mib});
+  EXPECT_EQ(windows.at(mib), Residency::hot);
 }
 
 }  // namespace

@@ -417,26 +417,40 @@ TEST_F(ColdTest, HotFromTheCacheColdDirectEachMibOneWay) {
   EXPECT_EQ(receipt.cold_reason, Reason::cold_direct);
 }
 
-TEST_F(ColdTest, ReadaheadIsToldOnceEvenIfThePieceIsSubmittedAgain) {
-  transport.room = 1;
-  auto transfer = read(4, ColdWay::ahead);
+TEST_F(ColdTest, AFewFillThePageCacheAtOnceAndHotOnesAreNotCounted) {
+  transport.room = 100;
+  hot = [](std::uint64_t i) { return i < 8; };
+  auto transfer = read(20, ColdWay::kept);
   transfer.step(1);
-  transfer.step(1);  // full: asks again, and takes nothing
-  ASSERT_EQ(transport.taken.size(), 1U);
-  EXPECT_EQ(transport.taken[0].ahead_offset, mib);
-  EXPECT_EQ(transport.taken[0].ahead_bytes, mib);
-  transport.answer(transfer, -EINTR);
+  EXPECT_EQ(transport.taken.size(), 8U + 5U);
+  for (int i = 0; i < 8; ++i) transport.answer(transfer, mib);
+  transfer.step(2);
+  EXPECT_EQ(transport.taken.size(), 5U);
+  transport.answer(transfer, -EINTR);  // is taken back before anything new
+  transfer.step(3);
+  ASSERT_EQ(transport.taken.size(), 5U);
+  EXPECT_EQ(transport.taken[4].file_offset, 8 * mib);
+  std::size_t most = 0;
+  std::uint64_t now_ns = 3;
+  while (!transport.taken.empty()) {
+    now_ns += 3'000'000;  // a slow disk
+    transport.answer(transfer, mib);
+    transfer.step(now_ns);
+    most = std::max(most, transport.taken.size());
+  }
+  EXPECT_EQ(most, 5U);
+  EXPECT_TRUE(transfer.drained());
+  EXPECT_EQ(account(transfer).moved_bytes, 20 * mib);
+}
+
+TEST_F(ColdTest, DirectPiecesAreAsManyAsTheTransportTakes) {
+  transport.room = 100;
+  hot = [](std::uint64_t) { return false; };
+  auto transfer = read(20, ColdWay::direct);
   transfer.step(1);
-  ASSERT_EQ(transport.taken.size(), 1U);
-  EXPECT_EQ(transport.taken[0].file_offset, 0U);
-  EXPECT_EQ(transport.taken[0].ahead_bytes, 0U);
-  transport.answer(transfer, 100);
-  transfer.step(1);
-  EXPECT_EQ(transport.taken[0].ahead_bytes, 0U);
-  transport.answer(transfer, static_cast<std::int64_t>(mib) - 100);
-  transfer.step(1);
-  EXPECT_EQ(transport.taken[0].file_offset, mib);
-  EXPECT_EQ(transport.taken[0].ahead_offset, 3 * mib);
+  EXPECT_EQ(transport.taken.size(), 20U);
+  for (int i = 0; i < 20; ++i) transport.answer(transfer, mib);
+  EXPECT_TRUE(transfer.drained());
 }
 
 TEST_F(ColdTest, DontcacheThatIsRefusedBecomesReadAndDropAndIsNotTriedAgain) {
@@ -503,13 +517,12 @@ TEST_F(ColdTest, WhatTurnsHotOrColdInBetweenIsStillReadOnce) {
   EXPECT_EQ(account(transfer).found.looked(), true);
 }
 
-TEST_F(ColdTest, UnknownIsReadPlainlyWithoutReadaheadOfOurs) {
+TEST_F(ColdTest, UnknownIsReadPlainly) {
   unknown = true;
-  auto transfer = read(3, ColdWay::ahead);
+  auto transfer = read(3, ColdWay::kept);
   transfer.step(1);
   for (const auto& segment : transport.taken) {
     EXPECT_FALSE(segment.dontcache || segment.trim || segment.direct_io);
-    EXPECT_EQ(segment.ahead_bytes, 0U);
   }
   for (int i = 0; i < 3; ++i) transport.answer(transfer, mib);
   EXPECT_EQ(account(transfer).found, (CacheFound{0, 0, 3 * mib}));

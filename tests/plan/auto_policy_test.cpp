@@ -25,7 +25,7 @@ TEST(AutoPolicy, HostMemoryIsBuffered) {
   const Plan plan = host_scene().plan();
   ASSERT_EQ(plan.run_count, 1);
   straightway::Run kept{Route::buffered, Reason::host_memory, {0, 1024 * MiB}, MiB};
-  kept.cold = ColdWay::ahead;
+  kept.cold = ColdWay::kept;
   kept.cold_reason = Reason::cold_kept;
   EXPECT_EQ(plan.runs[0], kept);
   EXPECT_EQ(segment_count(plan.runs[0]), 1024U);
@@ -220,7 +220,7 @@ TEST(AutoPolicy, StagedForbidsDirectToHost) {
 TEST(AutoPolicy, DeviceMemoryIsStaged) {
   const Plan plan = device_scene().plan();
   straightway::Run kept{Route::staged, Reason::device_memory, {0, 1024 * MiB}, MiB};
-  kept.cold = ColdWay::ahead;
+  kept.cold = ColdWay::kept;
   kept.cold_reason = Reason::cold_kept;
   EXPECT_EQ(plan.runs[0], kept);
   EXPECT_EQ(refusal(plan, Route::nvfs), Reason::nvfs_not_loaded);
@@ -235,7 +235,7 @@ TEST(AutoPolicy, PinnedPartsAreReadByTheGpuItself) {
   Plan plan = scene.plan();
   ASSERT_EQ(plan.run_count, 3);
   straightway::Run before{Route::staged, Reason::device_memory, {0, 256 * MiB}, MiB};
-  before.cold = ColdWay::ahead;
+  before.cold = ColdWay::kept;
   before.cold_reason = Reason::cold_kept;
   EXPECT_EQ(plan.runs[0], before);
   EXPECT_EQ(

@@ -27,28 +27,28 @@ Run only_run(const Scene& scene) {
 
 TEST(DecideCold, KeepReadsAheadWhateverTheMemory) {
   const straightway::Run run = only_run(with(Cache::keep));
-  EXPECT_EQ(run.cold, ColdWay::ahead);
+  EXPECT_EQ(run.cold, ColdWay::kept);
   EXPECT_EQ(run.cold_reason, Reason::cold_kept);
   EXPECT_EQ(run.route, Route::buffered);
-  EXPECT_EQ(only_run(with(Cache::keep, device_scene())).cold, ColdWay::ahead);
+  EXPECT_EQ(only_run(with(Cache::keep, device_scene())).cold, ColdWay::kept);
 }
 
 // What counts is the memory that can be had (MemAvailable), however little of it is free.
 TEST(DecideCold, G4_AutoKeepsWhatFitsWellWithinTheMemoryToSpare) {
   Scene scene = with(Cache::automatic);
   scene.request.spare_memory_bytes = 100 * gib;
-  EXPECT_EQ(only_run(scene).cold, ColdWay::ahead);
+  EXPECT_EQ(only_run(scene).cold, ColdWay::kept);
   scene.request.spare_memory_bytes = 2 * gib;
-  EXPECT_EQ(only_run(scene).cold, ColdWay::ahead);
+  EXPECT_EQ(only_run(scene).cold, ColdWay::kept);
   scene.request.spare_memory_bytes = 2 * gib - 2;
   EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
   scene.request.spare_memory_bytes = 0;
   EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
   scene.request.spare_memory_bytes = UINT64_MAX;  // not known: as everybody does
-  EXPECT_EQ(only_run(scene).cold, ColdWay::ahead);
+  EXPECT_EQ(only_run(scene).cold, ColdWay::kept);
   scene.request.spare_memory_bytes = 0;
   scene.resize(64 * mib);  // so little is kept without a look
-  EXPECT_EQ(only_run(scene).cold, ColdWay::ahead);
+  EXPECT_EQ(only_run(scene).cold, ColdWay::kept);
 }
 
 TEST(DecideCold, DropTakesTheFirstWayThatTheFileSystemHas) {
@@ -105,7 +105,7 @@ TEST(DecideCold, TheTextGivesTheRule) {
                         "the memory to spare, so the page cache lets go of them at once"));
   EXPECT_THAT(scene.plan().to_json(), HasSubstr("\"way\": \"dropped\""));
   Plan plan = with(Cache::keep).plan();
-  EXPECT_THAT(plan.to_text(), HasSubstr("cold: read ahead and kept"));
+  EXPECT_THAT(plan.to_text(), HasSubstr("cold: kept in the page cache"));
   plan.first_window = {48 * mib, 16 * mib, 0};
   EXPECT_THAT(plan.to_text(), HasSubstr("of its start: 48 MiB hot, 16 MiB cold"));
   plan.first_window = {0, 0, 64 * mib};
@@ -132,22 +132,22 @@ Run run_with(ColdWay cold, Route route = Route::buffered) {
 }
 
 TEST(Resolve, HotAndUnknownGoAsTheRunSays) {
-  for (const auto cold : {ColdWay::ahead, ColdWay::dropped, ColdWay::direct, ColdWay::trimmed}) {
+  for (const auto cold : {ColdWay::kept, ColdWay::dropped, ColdWay::direct, ColdWay::trimmed}) {
     for (const auto found : {Residency::hot, Residency::unknown}) {
       const Way way = resolve(run_with(cold), {mib, mib}, found);
       EXPECT_EQ(way.route, Route::buffered);
       EXPECT_EQ(way.reason, Reason::host_memory);
       EXPECT_FALSE(way.direct_io || way.dontcache || way.trim);
-      EXPECT_FALSE(reads_ahead(run_with(cold), found));
+      EXPECT_FALSE(fills_cache(way, found));
     }
   }
 }
 
 TEST(Resolve, ColdGoesItsOwnWay) {
-  Way way = resolve(run_with(ColdWay::ahead), {mib, mib}, Residency::cold);
+  Way way = resolve(run_with(ColdWay::kept), {mib, mib}, Residency::cold);
   EXPECT_FALSE(way.direct_io || way.dontcache || way.trim);
-  EXPECT_TRUE(reads_ahead(run_with(ColdWay::ahead), Residency::cold));
-  EXPECT_TRUE(reads_ahead(run_with(ColdWay::ahead), Residency::partly));
+  EXPECT_TRUE(fills_cache(way, Residency::cold));
+  EXPECT_TRUE(fills_cache(way, Residency::partly));
   way = resolve(run_with(ColdWay::dropped), {mib, mib}, Residency::cold);
   EXPECT_TRUE(way.dontcache && way.trim);
   way = resolve(run_with(ColdWay::trimmed), {mib, mib}, Residency::cold);

@@ -57,7 +57,7 @@ Run run_of(Route route, Reason reason, std::uint64_t from, std::uint64_t to, boo
 
 // How its cold parts go. O_DIRECT into host memory asks for memory that is aligned with the file.
 void draw_cold(World& world, bool staged, Run& run) {
-  constexpr ColdWay ways[] = {ColdWay::same, ColdWay::ahead, ColdWay::dropped, ColdWay::trimmed,
+  constexpr ColdWay ways[] = {ColdWay::same, ColdWay::kept, ColdWay::dropped, ColdWay::trimmed,
                               ColdWay::direct};
   run.cold = ways[world.random.below(std::size(ways))];
   if (run.cold == ColdWay::same) return;
@@ -166,7 +166,7 @@ Drawn draw(World& world) {
       spec.files.push_back(
           {{static_cast<int>(f), static_cast<int>(f)}, "file " + std::to_string(f)});
     }
-    spec.cache_steps = {16384, 32768, 24576, 65536, 8192};
+    spec.cache_steps = {16384, 32768};
     spec.look_up = [&world](int, const FileRange& range) { return draw_look(world, range); };
     const bool staged = random.below(2) == 0;
     const auto legs = 1 + random.below(random.below(4) == 0 ? 40 : 4);

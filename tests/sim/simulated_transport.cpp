@@ -76,15 +76,9 @@ void SimulatedTransport::check_envelope(const Segment& segment, std::size_t leg)
 }
 
 void SimulatedTransport::check_cache(const Segment& segment, std::size_t leg) {
-  const bool any = segment.dontcache || segment.trim || segment.ahead_bytes > 0;
+  const bool any = segment.dontcache || segment.trim;
   if (any && (segment.direct_io || segment.direction == Direction::write)) {
     world_.broken("a word about the page cache for what does not go through it");
-  }
-  const auto& range = world_.legs[leg].leg.range;
-  if (segment.ahead_bytes == 0) return;
-  if (segment.ahead_offset < range.offset ||
-      segment.ahead_offset + segment.ahead_bytes > range.offset + range.size_bytes) {
-    world_.broken("readahead outside of the range");
   }
 }
 

@@ -60,6 +60,7 @@ const os::Syscalls& recording() {
       .fdatasync = nullptr,
       .fsync = nullptr,
       .fallocate = nullptr,
+      .truncate = nullptr,
       .statx = nullptr,
       .pread_dontcache =
           [](int fd, void*, std::size_t size, std::uint64_t offset) {
@@ -67,11 +68,6 @@ const os::Syscalls& recording() {
             return fd == 9 ? std::int64_t{-EOPNOTSUPP} : static_cast<std::int64_t>(size) - 10;
           },
       .cached_pages = nullptr,
-      .readahead =
-          [](int, std::uint64_t offset, std::size_t size) {
-            calls.push_back("readahead " + range_text(offset, size));
-            return offset == 0 ? -EINVAL : 0;
-          },
       .drop_pages =
           [](int, std::uint64_t offset, std::uint64_t size) {
             calls.push_back("drop " + range_text(offset, size));
@@ -88,20 +84,6 @@ Segment cold_segment() {
   segment.file_offset = 8192;
   segment.size_bytes = 4096;
   return segment;
-}
-
-TEST(Posix, ReadsAheadInStepsThatTheKernelTakesWhole) {
-  Posix posix(recording());
-  auto segment = cold_segment();
-  segment.ahead_offset = 4096;
-  segment.ahead_bytes = 1200 << 10;
-  posix.move(segment);
-  EXPECT_EQ(calls, (std::vector<std::string>{"readahead 4096+524288", "readahead 528384+524288",
-                                             "readahead 1052672+180224", "pread 8192+4096"}));
-  calls.clear();
-  segment.ahead_offset = 0;  // refused: a hint, nothing more
-  EXPECT_EQ(posix.move(segment).result, 4096);
-  EXPECT_EQ(calls, (std::vector<std::string>{"readahead 0+524288", "pread 8192+4096"}));
 }
 
 TEST(Posix, DropsOnlyWhatItReadAndOnlyIfToldTo) {
