@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "terminal.hpp"
 
@@ -72,5 +73,16 @@ struct StatsOptions {
   bool json = false;
 };
 int run_stats(const StatsOptions& options, Terminal& terminal);
+
+// What stands for "--" before PROGRAM, which the parser of our own options would swallow.
+inline constexpr const char* end_of_options = "\001";
+
+struct RunOptions {
+  std::vector<std::string> words;  // the program and its arguments; end_of_options may be first
+  std::string output;              // the file that takes the summary; empty: standard error
+  bool json = false;
+};
+// The exit code is the program's; 125 to 127 where it could not be started.
+int run_run(const RunOptions& options, Terminal& terminal);
 
 }  // namespace straightway::tools

@@ -63,6 +63,9 @@ std::string join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+// Its words are those of another command, which the shell knows better.
+bool runs_others(const CLI::App& command) { return command.get_prefix_command(); }
+
 std::string bash_case(const CLI::App& command) {
   std::vector<std::string> names;
   std::string values;
@@ -74,6 +77,11 @@ std::string bash_case(const CLI::App& command) {
   }
   std::string text = fmt::format("    {})\n", command.get_name());
   if (!values.empty()) text += "      case $previous in\n" + values + "      esac\n";
+  if (runs_others(command)) {
+    text +=
+        "      if [ \"$COMP_CWORD\" -gt 2 ] && [[ ${COMP_WORDS[2]} != -* ]]; then return; fi\n"
+        "      if [[ $word != -* ]]; then COMPREPLY=($(compgen -c -- \"$word\")); return; fi\n";
+  }
   return text + fmt::format("      options='{}' words='{}' ;;\n", join(names),
                             join(positional_values(command)));
 }
@@ -120,6 +128,9 @@ std::string zsh_command(const CLI::App& command) {
                         choice.description, action);
   }
   const auto values = positional_values(command);
+  if (runs_others(command)) {
+    return text + " \\\n        '(-):program:_command_names -e' '*::argument:_normal' ;;\n";
+  }
   text += values.empty() ? " \\\n        '*:file:_files' ;;\n"
                          : fmt::format(" \\\n        ':word:({})' ;;\n", join(values));
   return text;
@@ -170,6 +181,10 @@ std::string fish(const CLI::App& app) {
       if (choice.takes_value) text += choice.values.empty() ? " -r" : " -x";
       if (!choice.values.empty()) text += fmt::format(" -a '{}'", join(choice.values));
       text += '\n';
+    }
+    if (runs_others(*command)) {
+      text +=
+          fmt::format("complete -c straightway -n {} -x -a '(__fish_complete_subcommand)'\n", seen);
     }
     if (const auto values = positional_values(*command); !values.empty()) {
       text += fmt::format("complete -c straightway -f -n {} -a '{}'\n", seen, join(values));

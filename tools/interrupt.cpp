@@ -7,9 +7,15 @@ namespace {
 
 volatile std::sig_atomic_t noted_signal = 0;  // what a handler may write, and nothing else
 
+bool pipes_were_ignored = false;
+
 void note(int signal) { noted_signal = signal; }
 
 }  // namespace
+
+void ignore_broken_pipes() { pipes_were_ignored = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN; }
+
+bool broken_pipes_were_ignored() { return pipes_were_ignored; }
 
 void notice_interrupts() {
   struct sigaction action{};
@@ -22,7 +28,6 @@ void notice_interrupts() {
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     ::sigaction(signal, &action, nullptr);
   }
-  std::signal(SIGPIPE, SIG_IGN);
 }
 
 int interrupted() { return noted_signal; }

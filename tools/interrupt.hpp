@@ -8,8 +8,12 @@
 
 namespace straightway::tools {
 
+// A reader that goes away becomes an ordinary failure of the write, from now on.
+void ignore_broken_pipes();
+// Whether our parent had it so, which programs that we start inherit.
+bool broken_pipes_were_ignored();
 // From now on the first SIGINT, SIGTERM or SIGHUP is only noted; a second one ends the process as
-// ever. Writing to a closed pipe becomes an ordinary failure.
+// ever.
 void notice_interrupts();
 // The signal that came, 0 while none did.
 int interrupted();

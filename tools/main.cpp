@@ -4,13 +4,16 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
+#include <algorithm>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "commands.hpp"
 #include "completion.hpp"
+#include "interrupt.hpp"
 #include "straightway/file.hpp"
 
 namespace straightway::tools {
@@ -24,6 +27,7 @@ struct Invocation {
   CheckOptions check;
   StatsOptions stats;
   BenchOptions bench;
+  RunOptions run;
   std::string shell;
 };
 
@@ -209,6 +213,35 @@ void add_bench(CLI::App& app, BenchOptions& options) {
   add_json(command, options.json);
 }
 
+// The program's words are no options of ours, so that the parser does not know that there are any.
+class RunUsage : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: straightway run [OPTIONS] PROGRAM [ARGS...]\n";
+  }
+};
+
+void add_run(CLI::App& app, RunOptions& options) {
+  CLI::App& command = add_command(
+      app, "run", "Run a program on Straightway's libcufile.so.0, and say what went which way",
+      "  straightway run python3 train.py --epochs 3\n"
+      "  straightway run --json --output summary.json fio job.fio\n"
+      "\n"
+      "Whoever in the program looks for a libcufile.so, by name or by an absolute path, gets "
+      "ours.\n"
+      "The exit code is the program's, 128 + signal where one ended it; 125 where straightway\n"
+      "failed, 126 where PROGRAM cannot be executed, 127 where it was not found.\n");
+  command.formatter(std::make_shared<RunUsage>());
+  command.get_formatter()->column_width(28);
+  command.prefix_command();
+  command
+      .add_option("-o,--output", options.output,
+                  "Write the summary to FILE in place of standard error")
+      ->type_name("FILE");
+  add_json(command, options.json);
+  command.final_callback([&] { options.words = command.remaining(); });
+}
+
 void add_completion(CLI::App& app, std::string& shell) {
   CLI::App& command =
       add_command(app, "completion", "Print completion for a shell",
@@ -249,6 +282,7 @@ void describe(CLI::App& app, Invocation& invocation) {
   add_check(app, invocation.check);
   add_stats(app, invocation.stats);
   add_bench(app, invocation.bench);
+  add_run(app, invocation.run);
   add_completion(app, invocation.shell);
 }
 
@@ -258,6 +292,7 @@ int dispatch(const CLI::App& app, const Invocation& invocation, Terminal& termin
   if (app.got_subcommand("copy")) return run_copy(invocation.copy, terminal);
   if (app.got_subcommand("check")) return run_check(invocation.check, terminal);
   if (app.got_subcommand("stats")) return run_stats(invocation.stats, terminal);
+  if (app.got_subcommand("run")) return run_run(invocation.run, terminal);
   if (app.got_subcommand("bench")) return run_bench(invocation.bench, terminal);
   terminal.print(completion(app, invocation.shell));
   return 0;
@@ -270,6 +305,21 @@ int end(int code, Terminal& terminal) {
   return 1;
 }
 
+// Last first, as the parser takes them.
+std::vector<std::string> arguments_of(int count, char** words) {
+  std::vector<std::string> arguments(words + 1, words + count);
+  const bool runs = !arguments.empty() && arguments.front() == "run";
+  for (std::size_t i = 1; runs && i < arguments.size() && arguments[i].starts_with('-'); ++i) {
+    if (arguments[i] == "--") {
+      arguments[i] = end_of_options;
+      break;
+    }
+    if (arguments[i] == "-o" || arguments[i] == "--output") ++i;
+  }
+  std::ranges::reverse(arguments);
+  return arguments;
+}
+
 int run(int count, char** words) {
   Terminal terminal;
   Invocation invocation;
@@ -279,7 +329,8 @@ int run(int count, char** words) {
       "straightway");
   describe(app, invocation);
   try {
-    app.parse(count, words);
+    auto arguments = arguments_of(count, words);
+    app.parse(arguments);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error) == 0 ? 0 : 2;
     return end(code, terminal);
@@ -301,7 +352,7 @@ void hold_standard_descriptors() {
 
 int main(int count, char** words) {
   straightway::tools::hold_standard_descriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error like others
+  straightway::tools::ignore_broken_pipes();
   try {
     return straightway::tools::run(count, words);
   } catch (const std::bad_alloc&) {

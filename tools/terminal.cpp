@@ -65,6 +65,11 @@ void Terminal::print(std::string_view text) {
 
 void Terminal::print_line(std::string_view text) { print(std::string(text) + "\n"); }
 
+void Terminal::print_aside(std::string_view text) {
+  clear_progress();
+  write_error(std::string(text));
+}
+
 void Terminal::warn(std::string_view text) {
   clear_progress();
   write_error(fmt::format("straightway: {}\n", text));

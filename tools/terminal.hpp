@@ -25,7 +25,8 @@ class Terminal {
 
   void print(std::string_view text);  // to standard output, as it is
   void print_line(std::string_view text);
-  void warn(std::string_view text);  // "straightway: ..." to standard error
+  void print_aside(std::string_view text);  // to standard error, as it is
+  void warn(std::string_view text);         // "straightway: ..." to standard error
   // On standard error; with json also as an object on standard output. Returns the exit code: 2
   // where the command line itself is wrong, else 1.
   int fail(const Error& error, bool json);

@@ -240,6 +240,10 @@ Engine::Engine(std::shared_ptr<const Settings> settings,
       syscalls_(&syscalls),
       root_(std::move(root)),
       threads_(thread_budget(*settings_)),
+      // Not where the program was given other privileges than its user's.
+      tally_(::secure_getenv("STRAIGHTWAY_RUN") != nullptr
+                 ? receipt::Tally::open(::secure_getenv("STRAIGHTWAY_RUN"))
+                 : nullptr),
       parts_(new Parts(*settings_, threads_, root_)),
       alive_(map_alive_page()) {}
 
@@ -421,6 +425,7 @@ bool Engine::on_own_thread() {
 }
 
 void Engine::record(const Receipt& receipt) {
+  if (tally_) tally_->add(receipt);
   if (!settings_->ledger.value) return;
   auto& live = parts();
   auto* ledger = live.started_ledger.load(std::memory_order_acquire);
@@ -447,6 +452,7 @@ receipt::Ledger* Engine::start_ledger(Parts& live) {
 }
 
 void Engine::record_error(Direction direction) {
+  if (tally_) tally_->add_error(direction);
   if (auto* ledger = parts().started_ledger.load(std::memory_order_acquire)) {
     ledger->add_error(direction);
   }

@@ -17,6 +17,7 @@
 #include "memory/peer_memory.hpp"
 #include "os/syscalls.hpp"
 #include "receipt/ledger.hpp"
+#include "receipt/tally.hpp"
 #include "straightway/context.hpp"
 #include "straightway/file.hpp"
 
@@ -88,7 +89,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::function<void(std::string_view)> on_warning_;
   const os::Syscalls* syscalls_;
   const std::string root_;
-  const std::uint32_t threads_;  // that may work for transfers at the same time
+  const std::uint32_t threads_;                  // that may work for transfers at the same time
+  const std::unique_ptr<receipt::Tally> tally_;  // null unless `straightway run` started us
   std::atomic<Parts*> parts_{nullptr};
   std::atomic<std::uint32_t>* alive_ = nullptr;  // in a page that the kernel wipes in a child
   std::uint32_t forks_ = 0;

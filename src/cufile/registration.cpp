@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <utility>
 
 #include "api/call.hpp"
@@ -60,6 +61,16 @@ abi::Code check_way(Session& session, const Handle& handle) {
   return abi::io_not_supported;
 }
 
+// The name of the file that a descriptor stands for, where it still is that file's.
+std::string name_of(int fd, const struct stat& status) {
+  std::error_code failed;
+  const auto link = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), failed);
+  struct stat named{};
+  const bool same = !failed && ::stat(link.c_str(), &named) == 0 && named.st_dev == status.st_dev &&
+                    named.st_ino == status.st_ino;
+  return same ? link.string() : "";
+}
+
 abi::Code register_descriptor(Session& session, int fd, void** token) {
   if (const auto refused = refuse_descriptor(fd)) return *refused;
   if (session.handles.has_fd(fd)) return abi::handle_already_registered;
@@ -79,6 +90,11 @@ abi::Code register_descriptor(Session& session, int fd, void** token) {
   auto settings = std::make_shared<Settings>(*handle->file->settings);
   settings->cufile = session.layer();
   handle->file->settings = std::move(settings);
+  if (std::string name = name_of(fd, status); !name.empty()) {
+    auto facts = std::make_shared<FileFacts>(*handle->file->facts);
+    facts->path = std::move(name);
+    handle->file->facts = std::move(facts);
+  }
   if (const auto code = check_way(session, *handle); code != abi::success) {
     return code;
   }

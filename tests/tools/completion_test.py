@@ -40,6 +40,11 @@ class CompletionTest(ProgramTest):
     def test_bash_leaves_files_to_the_shell(self) -> None:
         self.assertEqual(complete("straightway", "explain", "wei"), [])
 
+    def test_bash_completes_programs_to_run(self) -> None:
+        self.assertIn("sleep", complete("straightway", "run", "slee"))
+        self.assertEqual(complete("straightway", "run", "--js"), ["--json"])
+        self.assertEqual(complete("straightway", "run", "sleep", "--js"), [])
+
     def test_hidden_options_stay_hidden(self) -> None:
         for shell in ("bash", "zsh", "fish"):
             self.assertNotIn("simulated", run("completion", shell).stdout)
