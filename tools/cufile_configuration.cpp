@@ -13,11 +13,16 @@ std::string source_of(const cufile::Remark& remark, const std::string& file,
   return remark.origin == Origin::environment ? "environment" : tree.shown(file);
 }
 
+std::string advice_for(const cufile::Remark& remark) {
+  if (remark.unknown) return "correct its name, or remove it";
+  return remark.error ? "correct the value" : "leave it for the vendor's library, or remove it";
+}
+
 // What does not count is said as the library says it in its log.
 Finding remark_finding(const cufile::Remark& remark, const std::string& file,
                        const MachineTree& tree) {
   return {Verdict::lacking, remark.key, remark.what, source_of(remark, file, tree),
-          remark.error ? "correct the value" : "leave it for the vendor's library, or remove it"};
+          advice_for(remark)};
 }
 
 }  // namespace

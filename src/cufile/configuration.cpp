@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "cufile/json_text.hpp"
+#include "cufile/unknown_keys.hpp"
 #include "os/system_text.hpp"
 
 namespace straightway::cufile {
@@ -123,6 +124,12 @@ Result<void> Configuration::read_file(std::string_view text, const std::string& 
   }
   for (const KeyInfo& key : all_keys()) {
     if (const JsonValue* found = find_key(*json, key)) take(key, *found);
+  }
+  for (UnknownKey& unknown : find_unknown_keys(*json)) {
+    remarks_.push_back({.key = std::move(unknown.name),
+                        .what = std::move(unknown.what),
+                        .place = fmt::format("{}:{}:{}", file_, unknown.line, unknown.column),
+                        .unknown = true});
   }
   return {};
 }

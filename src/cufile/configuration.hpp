@@ -20,6 +20,7 @@ struct Remark {
   std::string what;        // "it must be 0 to 128, and is 200; 4 is used"
   std::string place = {};  // "/etc/cufile.json:3:7", or empty
   Origin origin = Origin::file;
+  bool unknown = false;  // no key has this name
 
   std::string text() const {
     return (place.empty() ? key + " " : place + ": " + key + ": ") + what;

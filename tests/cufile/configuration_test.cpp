@@ -78,13 +78,16 @@ TEST(Configuration, F1_WrongTypesAndRangesKeepTheDefaultAndAreSaid) {
       "\"denylist\": {\"mounts\": [1]}, \"properties\": 5, \"unknown\": {\"key\": 1}}");
   EXPECT_EQ(config.number(Key::max_io_threads), 4);
   EXPECT_EQ(config.number(Key::max_request_parallelism), 4);
-  ASSERT_EQ(config.remarks().size(), 3U);
+  ASSERT_EQ(config.remarks().size(), 5U);
   EXPECT_EQ(
       config.remarks()[0].text(),
       "c.json:1:34: execution.max_io_threads: it must be a whole number, and is 4; 4 is used");
   EXPECT_THAT(config.remarks()[1].text(), HasSubstr("c.json:2:29: execution.max_request_parallelism"
                                                     ": it must be 0 to 8, and is 9; 4 is used"));
   EXPECT_THAT(config.remarks()[2].text(), HasSubstr("denylist.mounts: it must be a list of texts"));
+  EXPECT_THAT(config.remarks()[3].text(), HasSubstr("properties: takes no effect: it must be an"));
+  EXPECT_EQ(config.remarks()[4].text(),
+            "c.json:3:58: unknown: takes no effect: no key of this name is known here");
 }
 
 TEST(Configuration, F1_TextThatIsNoJsonIsAnErrorWithItsPlace) {
