@@ -14,7 +14,7 @@ namespace straightway::cufile {
 inline constexpr std::string_view published_name = "straightway-cufile-1";
 inline constexpr std::string_view published_link_prefix = "/memfd:straightway-cufile-";
 inline constexpr std::uint64_t published_magic = 0x4C49'4655'4357'5300;
-inline constexpr std::uint64_t published_version = 1;
+inline constexpr std::uint64_t published_version = 2;
 
 // What moved in the second that is under way, and in the one before it.
 struct Window {
@@ -35,6 +35,7 @@ struct Published {
   std::array<abi::PerGpu, abi::gpu_limit> gpus;
   std::array<Window, flow_count> flows;
   std::array<std::array<Window, 2>, abi::gpu_limit> gpu_flows;
+  std::array<std::uint64_t, abi::gpu_limit> pooled_parts;
 };
 static_assert(sizeof(Published) % 8 == 0);
 

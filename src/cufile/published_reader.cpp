@@ -42,6 +42,7 @@ void add(Published& sum, const Published& other) {
     if (uuid == decltype(uuid){}) uuid = other.gpus[i].uuid;
     add_words(sum.gpus[i], other.gpus[i]);
     sum.gpus[i].uuid = uuid;
+    sum.pooled_parts[i] += other.pooled_parts[i];
   }
   fill_averages(sum.level1);
 }

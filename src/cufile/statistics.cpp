@@ -168,6 +168,7 @@ Statistics::~Statistics() {
 
 void Statistics::set_level(int level) {
   level_.store(level);
+  if (fork_guard_.forked()) return;
   std::atomic_ref(counters_->level).store(static_cast<std::uint64_t>(level));
 }
 
@@ -178,6 +179,7 @@ abi::Code Statistics::start() {
 }
 
 void Statistics::reset() {
+  if (fork_guard_.forked()) return;
   auto* word = reinterpret_cast<std::uint64_t*>(counters_);
   for (std::size_t i = offsetof(Published, level1) / 8; i < sizeof(Published) / 8; ++i) {
     if (!names_gpu(i)) std::atomic_ref(word[i]).store(0, std::memory_order_relaxed);
@@ -221,6 +223,7 @@ void Statistics::count(const CountedCall& call) {
   const auto device = static_cast<std::size_t>(call.device);
   abi::PerGpu& gpu = counters_->gpus[device];
   count_gpu(read ? gpu.read : gpu.write, call);
+  grow(counters_->pooled_parts[device], call.pooled_parts);
   add_to_window(counters_->gpu_flows[device][read ? 0 : 1], call);
 }
 
@@ -238,6 +241,7 @@ void Statistics::count_buffer(std::int32_t device, std::uint64_t size_bytes, boo
 }
 
 void Statistics::show_gpus(std::uint64_t gpu_count, const Uuid& uuid) const {
+  if (fork_guard_.forked()) return;
   const std::uint64_t count = std::min<std::uint64_t>(gpu_count, abi::gpu_limit);
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto words =

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cufile/published.hpp"
+#include "memory/fork_guard.hpp"
 #include "straightway/plan.hpp"
 
 namespace straightway::cufile {
@@ -22,6 +23,7 @@ struct CountedCall {
   std::int32_t device = -1;
   LayerCounters parts{};
   std::uint64_t unaligned_parts = 0;
+  std::uint64_t pooled_parts = 0;  // all of a request but the one that its caller runs
 };
 
 class Statistics {
@@ -34,7 +36,10 @@ class Statistics {
   // 0..3; counting starts by itself at a level above 0 that was configured.
   int level() const { return level_.load(std::memory_order_relaxed); }
   void set_level(int level);
-  bool counting() const { return counting_.load(std::memory_order_relaxed); }
+  // Never in a forked child: the counters are its parent's.
+  bool counting() const {
+    return counting_.load(std::memory_order_relaxed) && !fork_guard_.forked();
+  }
   abi::Code start();
   void stop() { counting_.store(false); }
   void reset();
@@ -56,6 +61,7 @@ class Statistics {
   const int answered_version_;
   std::atomic<int> level_;
   std::atomic<bool> counting_;
+  memory::ForkGuard fork_guard_;
   Published* counters_;
   int fd_ = -1;  // of the shared memory, else the counters are private
 };

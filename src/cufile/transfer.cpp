@@ -226,6 +226,7 @@ CountedCall counted(const Session& session, const Transfer& transfer, const Chec
   call.empty_read = transfer.size > 0 && outcome.result == 0;
   call.device = receipt->memory.space == SpaceKind::cuda ? receipt->memory.device : -1;
   call.parts = receipt->layer;
+  call.pooled_parts = call.parts.n > 1 ? call.parts.n - 1 : 0;
   if (call.device >= 0) {
     call.unaligned_parts = unaligned_parts(transfer, *receipt, receipt->settings->cufile,
                                            checked->registered.has_value());
@@ -263,6 +264,7 @@ Outcome run_uncounted(Session& session, const Handle& handle, const Transfer& tr
   whole.parts.p2pdma += call.parts.p2pdma;
   whole.parts.posix += call.parts.posix;
   whole.unaligned_parts += call.unaligned_parts;
+  whole.pooled_parts += call.pooled_parts;
   return outcome;
 }
 

@@ -81,7 +81,7 @@ PER_GPU RDMA STATS:
 RDMA MRSTATS:
 peer name  nr_mrs  mr_size(MiB)
 PER GPU THREAD POOL STATS:
-gpu node: 0 enqueues:0 completes:0 pending suspends:0 pending yields:0 active:0 suspends:0
+gpu node: 0 enqueues:5 completes:5 pending suspends:0 pending yields:0 active:0 suspends:0
 gpu node: 1 enqueues:0 completes:0 pending suspends:0 pending yields:0 active:0 suspends:0
 )";
 
@@ -131,6 +131,7 @@ std::unique_ptr<Published> known_counters() {
     counters->write_sizes[i] = 16 - i;
   }
   counters->gpu_count = 2;
+  counters->pooled_parts = {5};
   abi::PerGpu& gpu = counters->gpus[0];
   std::ranges::copy(
       "\xce\x4d\xfa\x04\x46\x11\x33\x9c\xa1\xe2\x2b\xf1\x0a\x77\x02\xfe" | std::views::take(16),

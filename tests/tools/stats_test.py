@@ -100,7 +100,7 @@ PER_GPU RDMA STATS:
 RDMA MRSTATS:
 peer name  nr_mrs  mr_size(MiB)
 PER GPU THREAD POOL STATS:
-gpu node: 0 enqueues:0 completes:0 pending suspends:0 pending yields:0 active:0 suspends:0
+gpu node: 0 enqueues:1 completes:1 pending suspends:0 pending yields:0 active:0 suspends:0
 gpu node: 1 enqueues:0 completes:0 pending suspends:0 pending yields:0 active:0 suspends:0
 """.replace("\\\n", "")
 
