@@ -129,6 +129,7 @@ std::optional<Error> Prepared::check_spaces() const {
 
 // After the transfer: durability, then what the caller demanded, then the ledger.
 Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) const {
+  if (error) undo_preallocation();  // not where all was written and only what follows failed
   for (std::size_t i = 0; i < ranges.size() && !error && direction() == Direction::write; ++i) {
     if (i > 0 && ranges[i].file.get() == ranges[i - 1].file.get()) continue;
     auto synced = sync_file(engine().syscalls(), *ranges[i].file, options.sync,
@@ -138,7 +139,6 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
   receipt.times.done_ns = drive::now_ns();
   learn_of_peers(ranges, plans, receipt, error);
   if (error) {
-    undo_preallocation();
     engine().record_error(direction());
     return *error;
   }
