@@ -267,8 +267,11 @@ TEST_F(FileTest, B7_ManyFilesUnderASmallLimitOfOpenFiles) {
 
 TEST_F(FileTest, TheDeadlineOfReadManyIsThatOfTheWholeCall) {
   folder.write("f", tests::pattern(100));
-  std::vector<char> memory(100);
-  const std::vector<FileRequest> requests(200, {folder.path("f"), 0, {}, {memory.data(), 100}});
+  std::vector<char> memory(200 * 100);
+  std::vector<FileRequest> requests;
+  for (std::size_t i = 0; i < 200; ++i) {
+    requests.push_back({folder.path("f"), 0, {}, {&memory[i * 100], 100}});
+  }
   CallOptions options;
   options.deadline = std::chrono::milliseconds(300);
   int batches = 0;
