@@ -11,14 +11,11 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 
-#include "os/descriptor.hpp"
+#include "os/sealable_memory.hpp"
 #include "receipt/duration.hpp"
 #include "receipt/ledger_layout.hpp"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 namespace straightway::receipt {
 namespace {
@@ -50,14 +47,6 @@ Error cannot_create(const char* call, int code) {
                std::nullopt,
                std::string(call) + ": " + ::strerror(code),
                "set STRAIGHTWAY_LEDGER=0 to do without"};
-}
-
-// A machine may demand the no-exec seal (vm.memfd_noexec), and an old kernel not know it.
-int create_memfd() {
-  const std::string name(ledger_name);
-  const int fd = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (fd >= 0 || errno != EINVAL) return fd;
-  return ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
 // MADV_DONTFORK on the shared pages would make a child crash that still calls add(); instead the
@@ -123,7 +112,7 @@ bool is_alive(std::uint64_t* alive) {
 }  // namespace
 
 Result<std::unique_ptr<Ledger>> Ledger::create() {
-  os::Descriptor fd(create_memfd());
+  os::Descriptor fd = os::create_sealable_memory(std::string(ledger_name).c_str());
   if (!fd) return cannot_create("memfd_create", errno);
   if (::ftruncate(fd.get(), sizeof(LedgerLayout)) != 0) return cannot_create("ftruncate", errno);
   ::fchmod(fd.get(), 0400);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,11 +13,8 @@
 #include <span>
 
 #include "os/facts.hpp"
+#include "os/sealable_memory.hpp"
 #include "receipt/tally_layout.hpp"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 namespace straightway::receipt {
 namespace {
@@ -144,17 +140,11 @@ void add_processes(RunSummary& summary, std::uint64_t contexts,
   }
 }
 
-int create_memfd() {
-  const int fd = ::memfd_create(tally_name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (fd >= 0 || errno != EINVAL) return fd;
-  return ::memfd_create(tally_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-}
-
 }  // namespace
 
 Result<RunMemory> RunMemory::create() {
   constexpr const char* attempted = "make memory for the receipts of a program";
-  os::Descriptor fd(create_memfd());
+  os::Descriptor fd = os::create_sealable_memory(tally_name);
   if (!fd || ::ftruncate(fd.get(), sizeof(TallyLayout)) != 0) return failed(attempted, errno);
   const std::uint64_t head[] = {tally_magic, tally_version, sizeof(TallyLayout)};
   if (::pwrite(fd.get(), head, sizeof(head), 0) != static_cast<ssize_t>(sizeof(head)) ||
