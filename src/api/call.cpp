@@ -69,9 +69,7 @@ Result<void> check_range(Direction direction, const CallRange& range) {
 // A write from memory that is not there could lengthen the file before the kernel finds out. Memory
 // with a hole in its middle passes.
 Result<void> check_source(const CallRange& range) {
-  const auto* first = static_cast<const std::byte*>(range.memory.address);
-  if (range.size_bytes == 0) return {};
-  if (os::is_readable(first) && os::is_readable(first + range.size_bytes - 1)) return {};
+  if (range.size_bytes == 0 || os::is_readable(range.memory.address, range.size_bytes)) return {};
   auto error = argument_error(Direction::write, range.file->facts->path, range.offset,
                               "the memory at the address given cannot be accessed",
                               "give memory that is allocated, of the whole size");

@@ -329,7 +329,7 @@ Result<MemoryRange> Engine::ask_driver(const Memory& memory, const MemoryRange& 
     forked = forked || loaded.state.forked;
     return loaded.space;
   }();
-  if (!space && forked && !os::is_readable(memory.address)) {
+  if (!space && forked && !os::is_readable(memory.address, 1)) {
     return forked_error("use the memory of a GPU");  // or a bad pointer: nobody can tell here
   }
   if (!space) return host;

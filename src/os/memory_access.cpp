@@ -5,11 +5,12 @@
 
 namespace straightway::os {
 
-bool is_readable(const void* address) {
-  char byte = 0;
-  const iovec here{&byte, 1};
-  const iovec there{const_cast<void*>(address), 1};
-  return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == 1;
+bool is_readable(const void* address, std::size_t size_bytes) {
+  auto* const first = static_cast<char*>(const_cast<void*>(address));
+  char ends[2];
+  const iovec here{ends, sizeof(ends)};
+  const iovec there[] = {{first, 1}, {first + size_bytes - 1, 1}};
+  return ::process_vm_readv(::getpid(), &here, 1, there, 2, 0) == 2;
 }
 
 }  // namespace straightway::os
