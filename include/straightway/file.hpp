@@ -86,8 +86,8 @@ class Job {
   // Stops submitting; what is in flight drains, then result() is ErrorKind::cancelled. False when
   // it was done already.
   bool cancel() const;
-  // Called once when done, from a thread of the Context, or now if done. It must not block and not
-  // throw (what it throws is dropped); a blocking call of this Context from there is an error.
+  // Called once when done, after those given before: by a thread of the Context, or now. It must
+  // not block nor throw (what it throws is dropped); blocking calls of this Context fail there.
   void on_done(std::function<void()> callback) const;
   // Bytes moved so far; of a job that failed or was cancelled, what had moved until then.
   Progress progress() const;

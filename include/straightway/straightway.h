@@ -358,7 +358,7 @@ SW_API sw_status sw_job_result(const sw_job* job, uint64_t timeout_ns, sw_receip
 SW_API int sw_job_done(const sw_job* job);
 /* Stops submitting; what is in flight drains, then the result is SW_CANCELLED. 0: it was done. */
 SW_API int sw_job_cancel(const sw_job* job);
-/* Calls back once when the job is done; inside this call if it is done already. */
+/* Calls back once the job is done, in the order of these calls; within this call if none waits. */
 SW_API sw_status sw_job_on_done(const sw_job* job, void (*callback)(void* user), void* user,
                                 sw_error* error);
 /* Bytes so far; either pointer may be NULL. */

@@ -89,7 +89,7 @@ class Job:
     def add_done_callback(self, callback: Callable[[Job], object]) -> None:
         """Calls callback(job) once when it is done, from a thread of straightway's own.
 
-        What the callback raises goes to sys.unraisablehook. Callbacks that are still due when the
+        Callbacks of one job are called in the order in which they were added. What the callback raises goes to sys.unraisablehook. Callbacks that are still due when the
         interpreter ends are not made.
 
         >>> import straightway as sw, threading

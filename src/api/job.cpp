@@ -72,13 +72,17 @@ void Job::State::settle(Result<Receipt> outcome, const std::function<void()>& le
 }
 
 void Job::State::tell() {
-  std::vector<std::function<void()>> ready;
-  {
-    const std::lock_guard lock(mutex);
-    ready.swap(callbacks);
-    finished.notify_all();
+  finished.notify_all();
+  for (;;) {
+    std::vector<std::function<void()>> ready;
+    {
+      const std::lock_guard lock(mutex);
+      told = callbacks.empty();
+      if (told) return;
+      ready.swap(callbacks);
+    }
+    for (const auto& callback : ready) call_back(callback);
   }
-  for (const auto& callback : ready) call_back(callback);
 }
 
 Result<Receipt> Job::result(std::optional<std::chrono::nanoseconds> timeout) const {
@@ -115,15 +119,15 @@ bool Job::cancel() const {
 }
 
 void Job::on_done(std::function<void()> callback) const {
-  if (!state_ || state_->forked()) return callback();
+  if (!state_ || state_->forked()) return call_back(callback);
   {
     const std::lock_guard lock(state_->mutex);
-    if (!state_->result) {
+    if (!state_->told) {  // also when it is done already: in the order in which they were given
       state_->callbacks.push_back(std::move(callback));
       return;
     }
   }
-  callback();
+  call_back(callback);
 }
 
 Progress Job::progress() const {

@@ -17,7 +17,7 @@ namespace straightway {
 struct Job::State {
   // Releases the owner, lets go of the files and sets the result, all at once for who looks on.
   void settle(Result<Receipt> outcome, const std::function<void()>& let_go);
-  // Then: wakes who waits, and calls the callbacks.
+  // Then: wakes who waits, and calls the callbacks, also those that come while it does.
   void tell();
   bool forked() const {
     const auto alive = engine.lock();
@@ -40,6 +40,7 @@ struct Job::State {
   std::condition_variable finished;
   std::optional<Result<Receipt>> result;
   std::vector<std::function<void()>> callbacks;
+  bool told = false;  // all callbacks so far were called
 };
 
 }  // namespace straightway

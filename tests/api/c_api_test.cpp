@@ -153,14 +153,15 @@ TEST_F(CApi, JobOwnsWhatItNeedsAndReportsOnce) {
   ASSERT_EQ(sw_job_progress(job, &moved, &wanted, &error_), SW_OK);
   EXPECT_EQ(moved, file_bytes);
   EXPECT_EQ(wanted, file_bytes);
+  while (called == 0) std::this_thread::yield();  // callbacks come after the result
   std::atomic<int> late{0};
   ASSERT_EQ(sw_job_on_done(job, count_up, &late, &error_), SW_OK);
-  EXPECT_EQ(late, 1);
   sw_job_free(job);
   sw_file_free(file_);  // drains
   file_ = nullptr;
+  while (late == 0) std::this_thread::yield();
+  EXPECT_EQ(late, 1);
   EXPECT_EQ(released, 1);
-  while (called == 0) std::this_thread::yield();  // callbacks come after the result
   EXPECT_EQ(called, 1);
   EXPECT_EQ(seen.moved, file_bytes);
   EXPECT_EQ(seen.wanted, file_bytes);

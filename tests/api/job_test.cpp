@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <future>
+#include <stdexcept>
+#include <thread>
 
 #include "straightway/file.hpp"
 #include "tests/temp_file.hpp"
@@ -115,6 +117,35 @@ TEST_F(JobTest, ProgressOfAFailedJobIsWhatHadMoved) {
   EXPECT_EQ(job.result().error().kind, ErrorKind::short_transfer);
   EXPECT_EQ(job.progress().moved_bytes, bytes.size());
   EXPECT_EQ(job.progress().wanted_bytes, larger.size());
+}
+
+TEST_F(JobTest, CallbacksComeInTheOrderInWhichTheyWereGiven) {
+  std::promise<void> given;
+  std::promise<void> called;
+  std::vector<int> seen;
+  const auto job = std::move(file.submit_read({memory.data(), memory.size()})).value();
+  job.on_done([&] {
+    given.get_future().wait();  // the job is done, and the second was given while this one runs
+    seen.push_back(1);
+  });
+  ASSERT_TRUE(job.result());
+  job.on_done([&] {
+    seen.push_back(2);
+    called.set_value();
+  });
+  given.set_value();
+  called.get_future().wait();
+  EXPECT_EQ(seen, (std::vector<int>{1, 2}));
+}
+
+TEST_F(JobTest, WhatACallbackThrowsIsDropped) {
+  const auto job = std::move(file.submit_read({memory.data(), memory.size()})).value();
+  std::promise<void> called;
+  job.on_done([] { throw std::runtime_error("from a callback"); });
+  job.on_done([&] { called.set_value(); });
+  called.get_future().wait();
+  while (!job.done()) std::this_thread::yield();
+  EXPECT_NO_THROW(job.on_done([] { throw std::runtime_error("from a late one"); }));
 }
 
 TEST_F(JobTest, AnEmptyJobIsAnError) {
