@@ -42,9 +42,8 @@ Finding gpu_finding(const MachineFacts& machine) {
 }
 
 // Nothing is loaded to look: whether all its symbols are there shows only when it is used.
-Finding vendor_finding() {
-  const char* search = ::secure_getenv("LD_LIBRARY_PATH");
-  const std::string path = os::find_vendor_library(search == nullptr ? "" : search, "");
+Finding vendor_finding(const MachineFacts& machine) {
+  const std::string& path = machine.vendor_path;
   if (path.empty()) {
     return {Verdict::lacking, "vendor library", "no libcufile.so.0 but, perhaps, our own",
             "LD_LIBRARY_PATH, ld.so.cache, usual folders"};
@@ -64,7 +63,7 @@ Section machine_section(const MachineFacts& machine) {
   add.push_back(gpu_finding(machine));
   add.push_back({pass_if(machine.nvfs_loaded), "nvidia-fs",
                  machine.nvfs_loaded ? "loaded" : "not loaded", "/proc/driver/nvidia-fs"});
-  add.push_back(vendor_finding());
+  add.push_back(vendor_finding(machine));
   add.push_back({pass_if(machine.run_udev), "udev",
                  machine.run_udev ? "/run/udev is there" : "no /run/udev", "/run/udev"});
   if (machine.wsl) {

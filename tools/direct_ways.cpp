@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cufile/version.hpp"
 #include "cufile_configuration.hpp"
 #include "os/machine_facts.hpp"
+#include "os/nvfs_stats.hpp"
 
 namespace straightway::tools {
 namespace {
@@ -17,6 +19,7 @@ namespace {
 // The kernel whose P2PDMA mapping is broken: a drive may be handed the address 0 (fixed in 6.17).
 constexpr std::pair<unsigned, unsigned> broken_kernel = {6, 16};
 constexpr std::pair<unsigned, unsigned> first_kernel = {6, 2};
+constexpr int first_library = 1080;
 
 Finding kernel_finding(const MachineTree& tree) {
   Finding finding{Verdict::pass, "kernel", tree.kernel(), "/proc/sys/kernel/osrelease"};
@@ -97,16 +100,35 @@ Finding hooked_finding(const MachineTree& tree) {
           "load an NVMe driver with nvidia-fs support, and nvidia-fs after it"};
 }
 
-Finding library_finding(const MachineTree& tree) {
-  const char* search = tree.is_here() ? ::secure_getenv("LD_LIBRARY_PATH") : nullptr;
-  const auto path = os::find_vendor_library(search == nullptr ? "" : search, tree.root());
+// Where reads and writes are counted, that is the evidence for what went this way.
+Finding counters_finding(const MachineTree& tree) {
+  const std::string source = "/proc/driver/nvidia-fs/stats";
+  const auto stats = os::read_nvfs_stats(tree.root());
+  const std::string fix = "modprobe nvidia-fs rw_stats_enabled=1";
+  if (!stats) return {Verdict::unknown, "counters", "nvidia-fs does not show them", source, fix};
+  if (stats->counted) return {Verdict::pass, "counters", "reads and writes are counted", source};
+  return {Verdict::unknown, "counters", "not counted, so that transfers stay claims", source, fix};
+}
+
+// Nothing is loaded to look.
+Finding library_finding(const Looked& looked) {
+  const MachineTree& tree = looked.tree;
+  const auto path =
+      tree.is_here() ? looked.machine.vendor_path : os::find_vendor_library("", tree.root());
   if (path.empty()) {
     return {Verdict::lacking, "vendor library", "no libcufile.so.0 of the vendor",
-            "LD_LIBRARY_PATH, ld.so.cache, usual folders",
+            "STRAIGHTWAY_VENDOR_LIBRARY, LD_LIBRARY_PATH, ld.so.cache, usual folders",
             "install the vendor's libcufile (package libcufile)"};
   }
-  return {Verdict::pass, "vendor library", "libcufile.so.0 is there",
-          path.substr(tree.root().size())};
+  const auto source = path.substr(tree.root().size());
+  const int version = cufile::library_version(path);
+  if (version == 0) return {Verdict::pass, "vendor library", "libcufile.so.0 is there", source};
+  const auto fact = fmt::format("libcufile {}.{}", version / 1000, version % 1000 / 10);
+  if (version < first_library) {
+    return {Verdict::lacking, "vendor library", fact + " is too old", source,
+            "install version 1.8 or newer of the vendor's libcufile"};
+  }
+  return {Verdict::pass, "vendor library", fact, source};
 }
 
 Finding configuration_finding(Route route, const MachineTree& tree) {
@@ -156,8 +178,9 @@ void add_software(Route route, const Looked& looked, std::vector<Finding>& add) 
     add.push_back(module_finding(tree));
     add.push_back(nodes_finding(tree));
     add.push_back(hooked_finding(tree));
+    if (tree.has("/proc/driver/nvidia-fs")) add.push_back(counters_finding(tree));
   }
-  add.push_back(library_finding(tree));
+  add.push_back(library_finding(looked));
   add.push_back(configuration_finding(route, tree));
   add.push_back(udev_finding(tree));
 }

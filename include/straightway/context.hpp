@@ -34,6 +34,7 @@ struct ContextOptions {
   std::optional<std::uint64_t> pinned_bytes;  // hard limit of pinned host memory: the ring's
   std::optional<std::uint64_t> pin_bytes;     // hard limit of what pins of files hold; 0: chosen
   std::optional<bool> ledger;
+  std::optional<std::string> vendor_library;  // absolute path, "none", or empty: looked for
   // The one sink for warnings; called from any thread, must not call back. Unset: silence.
   std::function<void(std::string_view)> on_warning;
 };

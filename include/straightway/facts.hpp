@@ -21,6 +21,10 @@ struct FileFacts {
   std::uint32_t direct_offset_align_bytes = 0;  // statx DIOALIGN, else probed; 0: no O_DIRECT
   std::uint32_t direct_memory_align_bytes = 0;
   bool dontcache = false;  // the file system takes reads that leave nothing cached (RWF_DONTCACHE)
+  // What is known of the vendor's cuFile library with it: the code (CUfileOpError, or errno) by
+  // which it refused the file or a transfer, 0: none; and whether it copied in silence.
+  std::int32_t vendor_code = 0;
+  bool vendor_copies = false;
   bool operator==(const FileFacts&) const = default;
 };
 
@@ -33,15 +37,21 @@ struct MachineFacts {
   std::string cuda_why_not;     // "libcuda.so.1 not found", or empty
   bool cuda_simulated = false;  // the fake driver of the tests answers
   bool nvfs_loaded = false;     // /proc/driver/nvidia-fs
-  bool vendor_library = false;  // a libcufile.so.0 that is not ours, with all symbols
-  bool run_udev = false;        // /run/udev is a directory
+  std::string nvfs_version;     // "2.28.4", or empty
+  bool nvfs_nodes = false;      // /dev/nvidia-fs0, for this process
+  bool vendor_library = false;  // a libcufile.so.0 that is not ours was found
+  std::string vendor_path;      // where; absolute
+  // Once it was loaded, which the first transfer does that could use it.
+  std::int32_t vendor_version = 0;  // 1150 is 1.15; 0: not loaded
+  std::string vendor_why_not;       // why no direct path goes through it, or empty
+  bool run_udev = false;            // /run/udev is a directory
   bool wsl = false;
   bool p2pdma_pages = false;  // the kernel publishes pages of device memory
   bool uring = false;         // io_uring answers
   std::string uring_why_not;  // "io_uring_setup: Operation not permitted", or empty
   std::string kernel;         // uname -r
   // Bit index(route): this build has a transport for it. p2pdma: for CUDA memory.
-  std::uint8_t routes_built = (1U << index(Route::direct_host)) |
+  std::uint8_t routes_built = (1U << index(Route::nvfs)) | (1U << index(Route::direct_host)) |
                               (1U << index(Route::pinned_cache)) | (1U << index(Route::staged)) |
                               (1U << index(Route::buffered));
   bool operator==(const MachineFacts&) const = default;

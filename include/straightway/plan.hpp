@@ -46,6 +46,7 @@ enum class ColdWay : std::uint8_t {
   dropped,  // RWF_DONTCACHE
   direct,   // O_DIRECT
   trimmed,  // buffered, then dropped from the page cache
+  nvfs,     // storage DMA into the GPU's memory
 };
 const char* to_string(ColdWay way);
 

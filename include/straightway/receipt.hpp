@@ -22,6 +22,7 @@ enum class Witness : std::uint8_t {
   vendor_library,  // a library said so
   kernel,          // the kernel accepted the direct I/O, which proves no device (tmpfs does too)
   trial,           // thread_io, and a poisoned block of the same way arrived in published memory
+  nvidia_fs,       // the kernel module's counters moved by exactly what our requests claim
 };
 enum class Scope : std::uint8_t { none, request, process, machine };
 

@@ -107,8 +107,15 @@ enum class Reason : std::uint8_t {
   no_gpu,                 // no CUDA driver, or no device
   refused_compat,         // cuFile layer: no direct path, and allow_compat_mode is false
   range_too_large,        // offset + size is beyond 2^63 - 1, where no file reaches
+  on_wsl,                 // the vendor's library ends the program there
+  nvfs_bad_version,       // a version of nvidia-fs that is known not to work
+  nvfs_no_nodes,          // no /dev/nvidia-fs* for this process
+  no_udev,                // no /run/udev, which the vendor's library asks for
+  vendor_unusable,        // the vendor's library was loaded, and is not fit for a direct path
+  vendor_refused,         // it refused this file, or transfers of its storage
+  vendor_copies,          // it copied through host memory in silence; chosen and refused
 };
-inline constexpr std::size_t reason_count = static_cast<std::size_t>(Reason::range_too_large) + 1;
+inline constexpr std::size_t reason_count = static_cast<std::size_t>(Reason::vendor_copies) + 1;
 
 const char* to_string(Direction direction);
 const char* to_string(Route route);    // "direct-host", as users and statistics write it

@@ -55,8 +55,11 @@ struct Settings {
   // quarter of the memory that was available at the first pin.
   Setting<std::uint64_t> pin_bytes{0};
   Setting<bool> ledger{true};  // STRAIGHTWAY_LEDGER: publish statistics
-  FrontSettings front;         // KVIKIO_*, count only at the KvikIO door
-  CufileSettings cufile;       // cufile.json and CUFILE_*, count only at the cuFile door
+  // STRAIGHTWAY_VENDOR_LIBRARY: the vendor's libcufile.so.0, by absolute path. Empty: looked for
+  // where the loader would; "none": never used.
+  Setting<std::string> vendor_library{};
+  FrontSettings front;    // KVIKIO_*, count only at the KvikIO door
+  CufileSettings cufile;  // cufile.json and CUFILE_*, count only at the cuFile door
   bool operator==(const Settings&) const = default;
 };
 

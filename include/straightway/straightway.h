@@ -177,7 +177,8 @@ enum {
   SW_WITNESS_THREAD_IO = 2,      /* /proc/thread-self/io of the threads that worked for it */
   SW_WITNESS_VENDOR_LIBRARY = 3, /* a library said so */
   SW_WITNESS_KERNEL = 4,         /* the kernel accepted direct I/O, which proves no device */
-  SW_WITNESS_TRIAL = 5 /* as 2, and a poisoned block of the same way arrived in device memory */
+  SW_WITNESS_TRIAL = 5,    /* as 2, and a poisoned block of the same way arrived in device memory */
+  SW_WITNESS_NVIDIA_FS = 6 /* the kernel module's counters moved by exactly what was claimed */
 };
 typedef int32_t sw_scope;
 enum { SW_SCOPE_NONE = 0, SW_SCOPE_REQUEST = 1, SW_SCOPE_PROCESS = 2, SW_SCOPE_MACHINE = 3 };

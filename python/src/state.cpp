@@ -17,14 +17,15 @@ concept Like = std::same_as<std::remove_const_t<V>, T>;
 template <class Archive, Like<FileFacts> V>
 auto fields(Archive& a, V& v) {
   return a(v.path, v.filesystem, v.mount_point, v.device, v.device_driver, v.is_network,
-           v.is_block_device, v.direct_offset_align_bytes, v.direct_memory_align_bytes,
-           v.dontcache);
+           v.is_block_device, v.direct_offset_align_bytes, v.direct_memory_align_bytes, v.dontcache,
+           v.vendor_code, v.vendor_copies);
 }
 
 template <class Archive, Like<MachineFacts> V>
 auto fields(Archive& a, V& v) {
   return a(v.page_bytes, v.cpus, v.cuda_driver, v.cuda_devices, v.cuda_why_not, v.cuda_simulated,
-           v.nvfs_loaded, v.vendor_library, v.run_udev, v.wsl, v.p2pdma_pages, v.uring,
+           v.nvfs_loaded, v.nvfs_version, v.nvfs_nodes, v.vendor_library, v.vendor_path,
+           v.vendor_version, v.vendor_why_not, v.run_udev, v.wsl, v.p2pdma_pages, v.uring,
            v.uring_why_not, v.kernel, v.routes_built);
 }
 
@@ -68,8 +69,8 @@ auto fields(Archive& a, V& v) {
 
 template <class Archive, Like<Settings> V>
 auto fields(Archive& a, V& v) {
-  return a(v.policy, v.cache, v.evidence, v.threads, v.pinned_bytes, v.pin_bytes, v.ledger, v.front,
-           v.cufile);
+  return a(v.policy, v.cache, v.evidence, v.threads, v.pinned_bytes, v.pin_bytes, v.ledger,
+           v.vendor_library, v.front, v.cufile);
 }
 
 template <class Archive, Like<Request> V>

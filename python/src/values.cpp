@@ -178,6 +178,8 @@ nb::dict settings_to_dict(const Settings& settings) {
   put(out, "pinned_bytes", settings.pinned_bytes, number);
   put(out, "pin_bytes", settings.pin_bytes, number);
   put(out, "ledger", settings.ledger, [](bool value) { return nb::bool_(value); });
+  put(out, "vendor_library", settings.vendor_library,
+      [](const std::string& value) { return nb::str(value.c_str()); });
   return out;
 }
 

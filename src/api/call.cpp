@@ -12,6 +12,7 @@
 #include "api/peer_call.hpp"
 #include "api/preallocation.hpp"
 #include "api/second_descriptor.hpp"
+#include "api/vendor_call.hpp"
 #include "drive/inline_transfer.hpp"
 #include "os/memory_access.hpp"
 #include "plan/planner.hpp"
@@ -86,6 +87,7 @@ struct Prepared {
   std::uint64_t queued_ns = 0;
   std::shared_ptr<memory::Mark> queued_work;  // of the user's stream; the transfer comes after it
   Preallocation preallocated;                 // of a single range
+  std::optional<VendorLook> vendor;
 
   Engine& engine() const { return *ranges.front().file->engine; }
   const Plan& first() const { return plans.front(); }
@@ -136,6 +138,10 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
   }
   receipt.times.done_ns = drive::now_ns();
   learn_of_peers(ranges, plans, receipt, error);
+  learn_of_vendor(ranges, plans, receipt, error);
+  if (!error && vendor) {
+    if (auto judged = judge_vendor(ranges, *vendor, receipt); !judged) error = judged.error();
+  }
   if (error) {
     engine().record_error(direction());
     return *error;
@@ -215,6 +221,7 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
     auto plan = plan_call(direction, range, settings, nullptr, spare_bytes);
     if (spare_bytes != UINT64_MAX) spare_bytes -= std::min(spare_bytes, range.size_bytes);
     if (plan) try_peer(*plan, range);
+    if (plan) try_vendor(*plan, range);
     if (!plan) return plan.error();
     if (plan->failure != Reason::none) return refusal(*plan);
     if (auto secured = secure_direct(*plan, *range.file); !secured) return secured.error();
@@ -222,6 +229,7 @@ Result<Prepared> prepare(Direction direction, std::vector<CallRange> ranges,
   }
   prepared.ranges = std::move(ranges);
   if (auto error = prepared.check_spaces()) return *error;
+  prepared.vendor = look_before(prepared.ranges, prepared.plans);
   const auto& memory = prepared.first().request.memory;
   const bool ordered = prepared.ranges.front().ordered;
   if (memory.space == SpaceKind::cuda && memory.size_bytes > 0 && ordered) {
@@ -370,7 +378,7 @@ std::vector<CallRange> only(CallRange range) {
   return ranges;
 }
 
-static void add_pins(plan::Facts& facts, OpenFile& file) {
+void add_pins(plan::Facts& facts, OpenFile& file) {
   const auto pins = file.pins();
   if (!pins || file.engine->is_forked_child()) return;
   facts.pinned = pins->extents();
@@ -423,6 +431,9 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
       request.memory.space == SpaceKind::cuda || (known != nullptr && !range.peer);
   facts.machine = engine.machine(with_gpu);
   if (request.memory.space == SpaceKind::cuda) add_pins(facts, *range.file);
+  if (request.memory.space == SpaceKind::cuda && facts.machine->nvfs_loaded) {
+    facts.file = vendor_facts(*range.file);
+  }
   return plan::make_plan(request, facts, settings);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/open_file.hpp"
+#include "plan/planner.hpp"
 #include "straightway/file.hpp"
 
 namespace straightway {
@@ -36,6 +37,9 @@ Result<Plan> plan_call(Direction direction, const CallRange& range,
 Result<Plan> explain_call(Direction direction, const CallRange& range,
                           const std::shared_ptr<const Settings>& settings,
                           const MemoryRange* known = nullptr);
+
+// What the file's pins hold.
+void add_pins(plan::Facts& facts, OpenFile& file);
 
 // What may keep a small call waiting beside its own copies.
 enum class StreamWait { yes, no };  // work that is left in the user's stream

@@ -8,6 +8,7 @@
 #include <future>
 #include <new>
 
+#include "api/transport_maker.hpp"
 #include "drive/inline_transfer.hpp"
 #include "drive/sync_thread.hpp"
 #include "memory/desks.hpp"
@@ -16,11 +17,7 @@
 #include "os/machine_facts.hpp"
 #include "os/memory_access.hpp"
 #include "plan/settings.hpp"
-#include "transport/pinned_cache.hpp"
-#include "transport/posix.hpp"
 #include "transport/staged.hpp"
-#include "transport/threaded.hpp"
-#include "transport/uring.hpp"
 
 namespace straightway {
 namespace {
@@ -28,10 +25,6 @@ namespace {
 // Ten copiers fill a PCIe 5 x16 link from large folios, up to fourteen from 4 KiB pages (measured);
 // they start as the link takes them.
 constexpr std::uint32_t copiers_limit = 16;
-constexpr std::uint32_t uring_depth = 32;
-// The ring is pinned in two parts: 16 MiB take 3 ms, all of it 12 to 19 (measured).
-constexpr std::uint64_t first_ring_bytes = std::uint64_t{16} << 20;
-constexpr std::uint32_t pinning_threads = 4;
 // A page of a lane's own, which the device writes.
 constexpr std::uint64_t lane_pinned_bytes = 4096;
 // Beside the caller's thread, for a read of 1 MiB: one for each piece.
@@ -63,66 +56,6 @@ void override_setting(Setting<T>& setting, const std::optional<T>& value) {
 std::uint32_t thread_budget(const Settings& settings) {
   const auto wanted = static_cast<std::uint32_t>(settings.threads.value);
   return wanted > 0 ? wanted : std::clamp(os::usable_cpus(), 1U, copiers_limit);
-}
-
-// Pins a ring of the wanted size, or a smaller one where the machine refuses so much.
-Result<std::unique_ptr<memory::Pinned>> pin_ring(memory::Space& space, std::int32_t device,
-                                                 std::uint64_t size_bytes, std::uint32_t threads) {
-  for (auto size = size_bytes;; size /= 2) {
-    auto ring = space.pin(device, size, threads);
-    if (ring || ring.error().kind != ErrorKind::out_of_memory ||
-        size / 2 < transport::staged_piece_bytes) {
-      return ring;
-    }
-  }
-}
-
-// What the pump needs to open transports; it outlives the Engine.
-struct TransportMaker {
-  const os::Syscalls* syscalls;
-  std::uint32_t threads;
-  std::uint64_t pinned_bytes;
-
-  Result<std::unique_ptr<transport::Transport>> operator()(
-      const drive::TransportKey& key, const std::shared_ptr<memory::Space>& space,
-      transport::Wake& wake) const;
-  transport::Threaded::Make posix() const {
-    return [calls = syscalls] { return std::make_unique<transport::Posix>(*calls, true); };
-  }
-};
-
-Result<std::unique_ptr<transport::Transport>> TransportMaker::operator()(
-    const drive::TransportKey& key, const std::shared_ptr<memory::Space>& space,
-    transport::Wake& wake) const {
-  if (key.space == SpaceKind::host) {
-    if (key.direct_io) {
-      if (auto uring = transport::Uring::create(uring_depth, wake)) {
-        return std::unique_ptr<transport::Transport>(std::move(*uring));
-      }
-    }
-    return std::unique_ptr<transport::Transport>(
-        std::make_unique<transport::Threaded>(posix(), threads, wake));
-  }
-  if (key.pinned_cache) {
-    auto lane = space->open_lane(key.device);
-    if (!lane) return lane.error();
-    return std::unique_ptr<transport::Transport>(
-        std::make_unique<transport::PinnedCache>(std::move(*lane)));
-  }
-  const bool in_parts = pinned_bytes >= 2 * first_ring_bytes;
-  auto ring = pin_ring(*space, key.device, in_parts ? first_ring_bytes : pinned_bytes, threads);
-  if (!ring) return ring.error();
-  transport::Staged::Grow grow;
-  if (in_parts && (*ring)->size_bytes() == first_ring_bytes) {
-    grow = [space, device = key.device, rest = pinned_bytes - first_ring_bytes,
-            helping = std::min(threads, pinning_threads)] {
-      return space->pin(device, rest, helping);
-    };
-  }
-  auto lane = space->open_lane(key.device);
-  if (!lane) return lane.error();
-  return std::unique_ptr<transport::Transport>(std::make_unique<transport::Staged>(
-      posix(), threads, std::move(*ring), std::move(*lane), wake, std::move(grow)));
 }
 
 }  // namespace
@@ -164,6 +97,7 @@ Error calls_itself_error(std::string attempted) {
 struct Engine::Parts {
   Parts(const Settings& settings, std::uint32_t threads, const std::string& root)
       : peer_ways(root),
+        vendor_ways(std::make_shared<VendorWays>(root)),
         desks(settings.pinned_bytes.value, drive::inline_limit_bytes, drive::crew_desk_bytes),
         crew(std::min(threads - 1, crew_helpers)) {}
 
@@ -174,7 +108,8 @@ struct Engine::Parts {
   memory::Cuda cuda;
   memory::PeerMappings peer_mappings;
   PeerWays peer_ways;
-  drive::SyncThread sync_thread;  // before the pump, which adds to it until it ends
+  std::shared_ptr<VendorWays> vendor_ways;  // the pump's transports use it too
+  drive::SyncThread sync_thread;            // before the pump, which adds to it until it ends
   memory::Desks desks;
   drive::Crew crew;
   std::unique_ptr<drive::Pump> pump;
@@ -196,6 +131,7 @@ Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options,
   override_setting(settings->pinned_bytes, options.pinned_bytes);
   override_setting(settings->pin_bytes, options.pin_bytes);
   override_setting(settings->ledger, options.ledger);
+  override_setting(settings->vendor_library, options.vendor_library);
   if (options.threads && *options.threads > 1024) {
     return Error{ErrorKind::invalid_argument,
                  ErrorOrigin::straightway,
@@ -295,7 +231,8 @@ std::shared_ptr<const MachineFacts> Engine::machine(bool with_gpu) {
   auto& live = parts();
   const std::lock_guard lock(live.mutex);
   if (live.machine && (live.machine_has_gpu || !with_gpu)) return live.machine;
-  auto facts = live.machine ? *live.machine : os::read_machine_facts(root_);
+  auto facts =
+      live.machine ? *live.machine : os::read_machine_facts(root_, settings_->vendor_library.value);
   if (with_gpu) {
     const auto& state = cuda(live).state;
     facts.cuda_driver = state.driver;
@@ -306,6 +243,32 @@ std::shared_ptr<const MachineFacts> Engine::machine(bool with_gpu) {
   }
   live.machine = std::make_shared<const MachineFacts>(std::move(facts));
   return live.machine;
+}
+
+VendorWays& Engine::vendor_ways() { return *parts().vendor_ways; }
+
+Result<std::shared_ptr<transport::CufileLibrary>> Engine::vendor_library() {
+  if (transport::CufileLibrary::inside()) {
+    return Error{ErrorKind::unsupported,
+                 ErrorOrigin::straightway,
+                 0,
+                 "use the vendor's cuFile library",
+                 "",
+                 {},
+                 "the call came out of that library itself",
+                 ""};
+  }
+  const auto known = machine(true);
+  auto& live = parts();
+  auto library = live.vendor_ways->library(known->vendor_path);
+  const std::lock_guard lock(live.mutex);
+  auto facts = *live.machine;
+  facts.vendor_version = library ? (*library)->version() : 0;
+  facts.vendor_why_not = library ? "" : library.error().why;
+  if (!(facts == *live.machine)) {
+    live.machine = std::make_shared<const MachineFacts>(std::move(facts));
+  }
+  return library;
 }
 
 Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size_bytes) {
@@ -352,7 +315,8 @@ Result<drive::Pump*> Engine::pump(Parts& live) {
   if (!live.pump) {
     const auto ring_bytes =
         settings_->pinned_bytes.value - live.desks.budget_bytes() - lane_pinned_bytes;
-    auto started = drive::Pump::start(TransportMaker{syscalls_, threads_, ring_bytes});
+    auto started =
+        drive::Pump::start(TransportMaker{live.vendor_ways, syscalls_, threads_, ring_bytes});
     if (!started) return started.error();
     live.pump = std::move(*started);
     live.started_pump.store(live.pump.get(), std::memory_order_release);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "api/peer_ways.hpp"
+#include "api/vendor_ways.hpp"
 #include "drive/crew.hpp"
 #include "drive/pump.hpp"
 #include "memory/cuda_space.hpp"
@@ -49,6 +50,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The peer memory that this process knows, and the ways to it.
   memory::PeerMappings& peer_mappings();
   PeerWays& peer_ways();
+  VendorWays& vendor_ways();
+  // The vendor's cuFile library, loaded by the first call; what came of it is a fact of the machine
+  // from then on. Only where a plan goes through it: then the CUDA driver is initialised.
+  Result<std::shared_ptr<transport::CufileLibrary>> vendor_library();
   const std::string& root() const { return root_; }
   // Shares the larger of the small reads.
   drive::Crew& crew();

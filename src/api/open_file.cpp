@@ -221,6 +221,10 @@ void OpenFile::close_descriptors() {
   if (descriptors_closed_.exchange(true)) return;
   // No copy uses them any more. In a forked child they are the parent's.
   if (has_pins_ && engine->generation() == generation_) pins_->close(false);
+  // Before its descriptor: the library still knows it.
+  if (has_cufile_.load()) {
+    engine->generation() == generation_ ? cufile_->close() : cufile_->abandon();
+  }
   os::Descriptor direct(direct_fd_.exchange(-1));
   direct.reset();
   fd_.reset();
@@ -243,7 +247,28 @@ transport::FileRef OpenFile::ref(bool with_direct) {
   if (!with_direct) return {fd_.get(), -1, pins()};
   const int code = direct_code_.load();
   if (direct_fd_.load() < 0 && (code == 0 || may_pass(code))) open_direct();
-  return {fd_.get(), direct_fd_.load(), pins()};
+  return {fd_.get(), direct_fd_.load(), pins(), cufile()};
+}
+
+std::shared_ptr<transport::CufileFile> OpenFile::cufile() const {
+  return has_cufile_.load(std::memory_order_acquire) ? cufile_ : nullptr;
+}
+
+bool OpenFile::register_with(const std::shared_ptr<transport::CufileLibrary>& library) {
+  if (has_cufile_.load(std::memory_order_acquire)) return true;
+  if (vendor_code_.load() != 0) return false;
+  const std::lock_guard lock(cufile_mutex_);
+  if (has_cufile_.load() || vendor_code_.load() != 0) return has_cufile_.load();
+  auto made = transport::CufileFile::make(library, direct_fd_.load());
+  if (made) {
+    cufile_ = std::move(*made);
+    has_cufile_.store(true, std::memory_order_release);
+    return true;
+  }
+  vendor_code_.store(made.error().code != 0 ? made.error().code : EIO);
+  engine->warn("the vendor's cuFile library refused '" + facts->path + "' (" + made.error().why +
+               "); its bytes go another way");
+  return false;
 }
 
 // The same file again, with O_DIRECT: through /proc, which follows no path, else (no /proc) through

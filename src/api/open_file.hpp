@@ -13,6 +13,7 @@
 #include "os/descriptor.hpp"
 #include "os/peer_facts.hpp"
 #include "straightway/file.hpp"
+#include "transport/cufile_library.hpp"
 #include "transport/transport.hpp"
 
 namespace straightway {
@@ -41,10 +42,15 @@ struct OpenFile {
   // in the file is remembered; a lack of descriptors or memory may pass.
   transport::FileRef ref(bool with_direct);
   int direct_code() const { return direct_code_.load(); }
+  // Registers the O_DIRECT descriptor with the vendor's library, once; whether it is. Where that
+  // was refused, vendor_code() is the library's answer, and the Context's sink is warned once.
+  bool register_with(const std::shared_ptr<transport::CufileLibrary>& library);
+  int vendor_code() const { return vendor_code_.load(); }
   // What it lies on; looked up once.
   os::FileStorage storage();
   // The pins of this file; null until make_pins() made them.
   std::shared_ptr<memory::FilePins> pins() const;
+  std::shared_ptr<transport::CufileFile> cufile() const;
   // Made by the first call; an error where the file cannot be pinned safely. Not in a forked child.
   Result<std::shared_ptr<memory::FilePins>> make_pins(std::int32_t device);
   // May bytes move this way? The error says how to open the file instead.
@@ -80,6 +86,10 @@ struct OpenFile {
   std::mutex pins_mutex_;
   std::atomic<bool> has_pins_{false};
   std::shared_ptr<memory::FilePins> pins_;
+  std::mutex cufile_mutex_;
+  std::atomic<bool> has_cufile_{false};
+  std::shared_ptr<transport::CufileFile> cufile_;
+  std::atomic<int> vendor_code_{0};
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> last_closes_{false};
   std::atomic<bool> storage_known_{false};  // the two that follow; threads store the same

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "os/facts.hpp"
+#include "plan/direct_paths.hpp"
 #include "plan/planner.hpp"
 
 namespace straightway {
@@ -23,6 +24,12 @@ Error refusal(const Plan& plan) {
     }
     if (!why.empty()) why += "; ";
     why += std::string("not ") + to_string(route) + ": " + say(reason, route);
+    if (plan.request.memory.space != SpaceKind::cuda || !plan.file || !plan.machine) continue;
+    const auto lacking = plan::lacking_for(route, *plan.file, *plan.machine);
+    const bool is_direct = route == Route::nvfs || route == Route::p2pdma;
+    for (std::size_t i = 1; is_direct && i < lacking.count; ++i) {
+      why += ", and " + say(lacking.reasons[i], route);
+    }
   }
   if (why.empty()) why = say(plan.failure, Route::buffered);
   return {ErrorKind::route_refused,

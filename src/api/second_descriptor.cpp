@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "os/facts.hpp"
+#include "plan/runs.hpp"
 
 namespace straightway {
 namespace {
@@ -20,6 +21,8 @@ Error direct_refusal(const Plan& plan, int code) {
                         : "use policy auto, which falls back to the page cache"};
 }
 
+bool needs_direct(ColdWay way) { return way == ColdWay::direct || way == ColdWay::nvfs; }
+
 }  // namespace
 
 bool may_fall_back(const Plan& plan) { return plan.settings->policy.value != Policy::direct; }
@@ -27,7 +30,7 @@ bool may_fall_back(const Plan& plan) { return plan.settings->policy.value != Pol
 bool uses_direct(const Plan& plan) {
   bool uses = false;
   for (std::uint8_t i = 0; i < plan.run_count; ++i) {
-    uses |= plan.runs[i].direct_io || plan.runs[i].cold == ColdWay::direct;
+    uses |= plan.runs[i].direct_io || needs_direct(plan.runs[i].cold);
   }
   return uses;
 }
@@ -37,7 +40,7 @@ Result<void> secure_direct(Plan& plan, OpenFile& file) {
   if (!may_fall_back(plan)) return direct_refusal(plan, file.direct_code());
   for (std::uint8_t i = 0; i < plan.run_count; ++i) {
     auto& run = plan.runs[i];
-    if (run.cold == ColdWay::direct) {
+    if (needs_direct(run.cold)) {
       run.cold = ColdWay::trimmed;
       run.cold_reason = Reason::cold_trimmed;
     }
@@ -45,6 +48,11 @@ Result<void> secure_direct(Plan& plan, OpenFile& file) {
     run.direct_io = false;
     run.align_bytes = 1;
     run.reason = Reason::fell_back;
+    if (run.route == Route::nvfs) {
+      plan.refused[index(Route::nvfs)] = Reason::no_direct_io;
+      plan.refused[index(Route::staged)] = Reason::none;
+      run = plan::staged_run(plan, Reason::fell_back, run.file);
+    }
     if (run.route != Route::direct_host) continue;
     run.route = Route::buffered;
     plan.refused[index(Route::direct_host)] = Reason::fell_back;

@@ -2,9 +2,15 @@
 
 #include <cerrno>
 
+#include "os/cufile_codes.hpp"
 #include "os/facts.hpp"
 
 namespace straightway::drive {
+namespace {
+
+constexpr std::int32_t cuda_failed = 5011;
+
+}  // namespace
 
 Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
                       std::int64_t disk_bytes) {
@@ -15,6 +21,9 @@ Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
   if (route == Route::direct_host && direction == Direction::read &&
       disk_bytes >= static_cast<std::int64_t>(bytes)) {
     return {EvidenceKind::observed, Witness::thread_io, Scope::request};
+  }
+  if (route == Route::nvfs) {
+    return {EvidenceKind::claimed, Witness::vendor_library, Scope::request};
   }
   return {EvidenceKind::claimed, Witness::kernel, Scope::request};
 }
@@ -30,6 +39,13 @@ Error transfer_error(Direction direction, const std::string& path, FileRange ran
               range.offset,
               os::errno_text(code),
               ""};
+  if (os::is_cufile_code(code)) {
+    const auto text = os::describe_cufile(code);
+    error.origin = ErrorOrigin::cufile;
+    error.kind = code == cuda_failed ? ErrorKind::device : ErrorKind::io;
+    error.why = os::cufile_text(code);
+    error.advice = text.advice;
+  }
   if (code == EFAULT) {
     error.kind = ErrorKind::invalid_argument;
     error.why += " (the memory cannot be used there)";

@@ -37,6 +37,31 @@ Error cancelled_error(Direction direction, const TransferSpec& spec) {
           ""};
 }
 
+// What a transfer's runs go through.
+struct Needs {
+  std::array<bool, 2> storage{};  // by whether it is O_DIRECT
+  bool pinned_cache = false;
+  bool vendor = false;
+};
+
+Needs needs_of(const TransferSpec& spec) {
+  Needs needs;
+  needs.storage[0] = spec.legs.empty();  // a warm-up: open it
+  for (const auto& leg : spec.legs) {
+    for (std::uint8_t i = 0; i < leg.run_count; ++i) {
+      const auto& run = leg.runs[i];
+      const bool vendor = run.route == Route::nvfs || run.cold == ColdWay::nvfs;
+      needs.vendor |= vendor;
+      needs.pinned_cache |= run.route == Route::pinned_cache;
+      if (run.route != Route::nvfs) needs.storage[run.direct_io] = true;
+      if (run.cold == ColdWay::direct) needs.storage[1] = true;
+      if (vendor) needs.storage[0] = true;  // for a file that shrank, too
+    }
+  }
+  if (needs.storage[1]) needs.storage[0] = true;  // to fall back to, and for edges
+  return needs;
+}
+
 }  // namespace
 
 Error out_of_memory_error(Direction direction) {
@@ -239,23 +264,19 @@ void Pump::Loop::begin(Active& active, std::uint32_t id) {
     }
   }
   Routes routes;
-  std::array<bool, 2> needed{order.spec.legs.empty(), false};  // a warm-up: open it
-  bool pinned_cache = false;
-  for (const auto& leg : order.spec.legs) {
-    for (std::uint8_t i = 0; i < leg.run_count; ++i) {
-      needed[leg.runs[i].direct_io] = true;
-      if (leg.runs[i].cold == ColdWay::direct) needed[1] = true;
-      pinned_cache |= leg.runs[i].route == Route::pinned_cache;
-    }
-  }
-  if (needed[1]) needed[0] = true;  // to fall back to, and for edges
-  if (pinned_cache) {
+  const auto needed = needs_of(order.spec);
+  if (needed.pinned_cache) {
     auto opened = use_station(active, {order.space, order.device, false, true});
     if (!opened) return finish(active, opened.error());
     routes.buffered[index(Route::pinned_cache)] = *opened;
   }
+  if (needed.vendor) {
+    auto opened = use_station(active, {order.space, order.device, true, false, true});
+    if (!opened) return finish(active, opened.error());
+    routes.direct[index(Route::nvfs)] = *opened;
+  }
   for (const bool direct_io : {false, true}) {
-    if (!needed[direct_io]) continue;
+    if (!needed.storage[direct_io]) continue;
     // The CPU reaches peer memory too: transports of host memory move it.
     const auto space = order.space == SpaceKind::peer ? SpaceKind::host : order.space;
     auto opened =

@@ -40,12 +40,14 @@ struct Order {
   std::atomic<std::uint64_t> moved_bytes{0};
 };
 
-// Which transport: that of host memory, or of a device the staged one or that of pinned pages.
+// Which transport: that of host memory, or of a device the staged one, that of pinned pages, or the
+// vendor's library.
 struct TransportKey {
   SpaceKind space = SpaceKind::host;
   std::int32_t device = -1;
   bool direct_io = false;
   bool pinned_cache = false;
+  bool vendor = false;
   bool operator==(const TransportKey&) const = default;
 };
 

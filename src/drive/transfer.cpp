@@ -63,7 +63,8 @@ bool Transfer::take_piece(Piece& piece) {
   }
   piece = ready_.front();
   ready_.pop_front();
-  if (gave_up_p2pdma_ && piece.route == Route::p2pdma) leave_direct(piece);  // once is enough
+  const bool to_device = piece.route == Route::p2pdma || piece.route == Route::nvfs;
+  if (to_device && gave_up_[index(piece.route)]) leave_direct(piece);  // once is enough
   if (no_dontcache_ && piece.dontcache) forgo_dontcache(piece);  // refused since it was decided
   return true;
 }
@@ -335,9 +336,10 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
 
 // To the page cache, as the space allows.
 void Transfer::change_route(Piece& piece) const {
-  if (piece.route != Route::direct_host && piece.route != Route::p2pdma) return;
+  if (piece.route == Route::staged || piece.route == Route::buffered) return;
   // Only device memory that the CPU does not reach has a ring.
-  const bool by_ring = piece.route == Route::p2pdma && routes_.of(Route::staged, false) != nullptr;
+  const bool by_ring =
+      piece.route != Route::direct_host && routes_.of(Route::staged, false) != nullptr;
   piece.route = by_ring ? Route::staged : Route::buffered;
   piece.counted = false;
 }
@@ -367,8 +369,7 @@ void Transfer::submit_rest(Piece piece, std::uint64_t moved) {
 }
 
 void Transfer::fall_back(Piece piece, std::int32_t code) {
-  gave_up_direct_host_ |= piece.route == Route::direct_host;
-  gave_up_p2pdma_ |= piece.route == Route::p2pdma;
+  gave_up_[index(piece.route)] = true;
   leave_direct(piece);
   ++fallbacks_;
   if (fallback_code_ == 0) fallback_code_ = code;
@@ -415,6 +416,11 @@ Error Transfer::failure(const Piece& piece, const transport::Completion& complet
     error.kind = ErrorKind::route_refused;
     error.why = "the kernel refused storage DMA into this memory (" + os::errno_text(code) + ")";
     error.advice = "use policy auto, which falls back to a copy by the CPU";
+  } else if (piece.route == Route::nvfs && !spec_.may_fall_back &&
+             judge(spec_.direction, -code, 1, true, 0, piece.route) == Verdict::fall_back) {
+    error.kind = ErrorKind::route_refused;
+    error.why = "the vendor's library refused the transfer (" + error.why + ")";
+    error.advice = "use policy auto, which falls back to a copy by the CPU";
   } else if (piece.direct_io && !spec_.may_fall_back && (code == EINVAL || code == EOPNOTSUPP)) {
     error.kind = ErrorKind::route_refused;
     error.why = "the file system refused O_DIRECT (" + error.why + ")";
@@ -442,8 +448,9 @@ void Transfer::account(Receipt& receipt) const {
   receipt.retries = retries_;
   receipt.fallbacks += fallbacks_;  // to those before anything moved
   if (receipt.fallback_code == 0) receipt.fallback_code = fallback_code_;
-  if (gave_up_p2pdma_) receipt.refused[index(Route::p2pdma)] = Reason::fell_back;
-  if (gave_up_direct_host_) receipt.refused[index(Route::direct_host)] = Reason::fell_back;
+  for (const auto route : {Route::nvfs, Route::p2pdma, Route::direct_host}) {
+    if (gave_up_[index(route)]) receipt.refused[index(route)] = Reason::fell_back;
+  }
   receipt.found = windows_.found();
   if (receipt.found.looked())
     receipt.cold_reason = spec_.legs[windows_of_.first].runs[windows_of_.second].cold_reason;

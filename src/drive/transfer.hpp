@@ -164,8 +164,7 @@ class Transfer {
   std::uint32_t retries_ = 0;
   std::uint32_t fallbacks_ = 0;
   std::int32_t fallback_code_ = 0;
-  bool gave_up_direct_host_ = false;
-  bool gave_up_p2pdma_ = false;
+  std::array<bool, route_count> gave_up_{};  // fell back from
   bool left_pin_ = false;
   std::int64_t disk_bytes_ = 0;  // -1: some part was not measured
   std::uint64_t started_ns_ = 0;

@@ -3,6 +3,37 @@
 #include <cerrno>
 
 namespace straightway::drive {
+namespace {
+
+// What the vendor's library answers where its direct path does not work here. Faults of the drive,
+// of the arguments and of the GPU are not among them.
+bool vendor_refuses(std::int64_t result) {
+  switch (-result) {
+    case 5001:  // driver not initialised
+    case 5004:  // versions of library and nvidia-fs
+    case 5006:  // driver closing
+    case 5007:  // platform
+    case 5008:  // this file
+    case 5009:  // this GPU
+    case 5010:  // nvidia-fs failed
+    case 5016:  // more than may be pinned
+    case 5018:  // file type
+    case 5020:  // not O_DIRECT
+    case 5027:  // file not registered
+    case 5030:  // internal
+    case 5033:  // nvidia-fs cannot be set up
+    case 5034:  // switched off
+    case 5036:  // GPU memory cannot be pinned
+    case 5045:  // buffer registration
+    case 5048:  // nvidia-fs failed inside
+    case 5050:  // larger than may be moved at once
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 Verdict judge(Direction direction, std::int64_t result, std::uint64_t wanted_bytes, bool direct_io,
               std::uint32_t attempts, Route route) {
@@ -23,7 +54,7 @@ Verdict judge(Direction direction, std::int64_t result, std::uint64_t wanted_byt
     case -EFAULT:
       return direct_io && route == Route::p2pdma ? Verdict::fall_back : Verdict::fail;
     default:
-      return Verdict::fail;
+      return route == Route::nvfs && vendor_refuses(result) ? Verdict::fall_back : Verdict::fail;
   }
 }
 

@@ -46,6 +46,15 @@ class CudaSpace final : public Space {
     return cuda::hold_pages(devices_, device, pages, size_bytes);
   }
 
+  Result<void> in_context(std::int32_t device, const std::function<void()>& work) override {
+    const auto made = devices_->in_context(device, "use the primary context", [&](cuda::Context) {
+      work();
+      return cuda::success;
+    });
+    if (!made) return made.error();
+    return {};
+  }
+
   Result<std::unique_ptr<Mark>> mark_stream(std::int32_t device,
                                             std::optional<void*> stream) override {
     return cuda::mark_stream(devices_, device, stream);

@@ -5,6 +5,7 @@
 // Thread rule: open_lane may be called from any thread; a Lane belongs to one thread at a time.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -96,6 +97,9 @@ class Space {
   // mapping outlives the result.
   virtual Result<std::unique_ptr<HeldPages>> hold_pages(std::int32_t device, void* pages,
                                                         std::size_t size_bytes) = 0;
+  // Calls work with the device's primary context current on this thread, and no capture of the user
+  // disturbed: for libraries that expect a context there. Not called where there is none to be had.
+  virtual Result<void> in_context(std::int32_t device, const std::function<void()>& work) = 0;
   // The work queued on the user's stream up to now (nullopt: the legacy default stream of the
   // device). Called on the user's own thread. A capturing stream is an error, and no capture is
   // disturbed.

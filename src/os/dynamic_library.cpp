@@ -14,8 +14,31 @@ std::string loader_text() {
 
 }  // namespace
 
+// The address sanitizer ends programs that ask for it.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int prefer_own_symbols = 0;
+#else
+constexpr int prefer_own_symbols = RTLD_DEEPBIND;
+#endif
+
 Result<DynamicLibrary> DynamicLibrary::open(const std::string& name) {
-  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return load(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+Result<DynamicLibrary> DynamicLibrary::open_isolated(const std::string& path) {
+  if (path.empty() || path.front() != '/') {
+    return Error{.kind = ErrorKind::invalid_argument,
+                 .attempted = "load " + path,
+                 .path = {},
+                 .offset = {},
+                 .why = "it is no absolute path",
+                 .advice = "give the library's whole path"};
+  }
+  return load(path, RTLD_NOW | RTLD_LOCAL | prefer_own_symbols);
+}
+
+Result<DynamicLibrary> DynamicLibrary::load(const std::string& name, int flags) {
+  void* handle = dlopen(name.c_str(), flags);
   if (handle == nullptr) {
     return Error{.kind = ErrorKind::not_found,
                  .attempted = "load " + name,

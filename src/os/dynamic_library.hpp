@@ -21,6 +21,10 @@ class DynamicLibrary {
   // holds the loader's own words.
   static Result<DynamicLibrary> open(const std::string& name);
 
+  // By absolute path, and so that its own calls to what it exports stay in it: RTLD_LOCAL alone
+  // lets another library of the process answer them.
+  static Result<DynamicLibrary> open_isolated(const std::string& path);
+
   // Null where it is not exported.
   void* find(const char* symbol) const;
   // Fills every slot. unsupported, naming all that are missing, where any is; then no slot may be
@@ -29,6 +33,7 @@ class DynamicLibrary {
   const std::string& name() const { return name_; }
 
  private:
+  static Result<DynamicLibrary> load(const std::string& name, int flags);
   DynamicLibrary(std::string name, void* handle) : name_(std::move(name)), handle_(handle) {}
   std::string name_;
   void* handle_;

@@ -16,8 +16,10 @@ namespace straightway::os {
 // prefix for /proc and /sys in tests ("" in life).
 FileFacts read_file_facts(int fd, const std::string& path, const std::string& root = "");
 
-// Everything but the cuda_* fields, which the cuda space fills.
-MachineFacts read_machine_facts(const std::string& root = "");
+// Everything but the cuda_* fields, which the cuda space fills, and what only loading the vendor's
+// library tells. vendor_library: as the setting.
+MachineFacts read_machine_facts(const std::string& root = "",
+                                const std::string& vendor_library = "");
 
 // Of a regular file: st_size; of a block device: its capacity.
 Result<std::uint64_t> file_size(int fd, const std::string& path);

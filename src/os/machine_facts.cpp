@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "os/facts.hpp"
+#include "os/nvfs_stats.hpp"
 #include "os/system_text.hpp"
 
 namespace straightway::os {
@@ -108,6 +109,14 @@ void probe_uring(MachineFacts& facts) {
   facts.uring_why_not = "io_uring_setup: " + errno_text(errno);
 }
 
+std::string vendor_path(const std::string& wanted, const std::string& root) {
+  if (wanted == "none") return "";
+  if (!wanted.empty()) return is_vendor_library(wanted) ? wanted : "";
+  // secure_getenv: a set-user-ID program does not let its caller choose where to look.
+  const char* library_path = ::secure_getenv("LD_LIBRARY_PATH");
+  return find_vendor_library(library_path == nullptr ? "" : library_path, root);
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> quota_cpus(const std::string& root) {
@@ -136,18 +145,20 @@ std::uint32_t usable_cpus(const std::string& root) {
   return std::max(1U, std::min(cpus, quota_cpus(root).value_or(cpus)));
 }
 
-MachineFacts read_machine_facts(const std::string& root) {
+MachineFacts read_machine_facts(const std::string& root, const std::string& vendor_library) {
   MachineFacts facts;
   facts.page_bytes = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
   facts.cpus = usable_cpus(root);
   facts.nvfs_loaded = exists(root + "/proc/driver/nvidia-fs");
+  if (facts.nvfs_loaded) {
+    facts.nvfs_version = nvfs_version(root);
+    facts.nvfs_nodes = ::access((root + "/dev/nvidia-fs0").c_str(), R_OK | W_OK) == 0;
+  }
   facts.run_udev = is_directory(root + "/run/udev");
   facts.kernel = kernel_release(root);
   facts.wsl = is_wsl(facts.kernel);
-  // secure_getenv: a set-user-ID program does not let its caller choose where to look.
-  const char* library_path = ::secure_getenv("LD_LIBRARY_PATH");
-  facts.vendor_library =
-      !find_vendor_library(library_path == nullptr ? "" : library_path, root).empty();
+  facts.vendor_path = vendor_path(vendor_library, root);
+  facts.vendor_library = !facts.vendor_path.empty();
   probe_uring(facts);
   return facts;
 }

@@ -14,6 +14,9 @@ std::uint32_t usable_cpus(const std::string& root = "");
 // tightest of the group and those above it counts.
 std::optional<std::uint32_t> quota_cpus(const std::string& root);
 
+// Whether a file is a libcufile.so.0 that is not Straightway's own, as far as its bytes tell.
+bool is_vendor_library(const std::string& path);
+
 // The path of a libcufile.so.0 that is not Straightway's own, or "". Looks where the loader would,
 // as far as that can be told without loading it: what an RPATH of the program adds, and whether
 // every symbol is there, stays unknown. ld_library_path: that variable's value.

@@ -16,15 +16,21 @@ constexpr std::string_view library = "/libcufile.so.0";
 // Where the dynamic symbols lie, near the start; all of it would be megabytes.
 constexpr std::size_t symbols_limit_bytes = 256 << 10;
 
-// Ours exports a symbol with our name.
-bool is_vendors(const std::string& path) {
+// Ours exports a symbol of this name, by which it is known.
+constexpr std::string_view own_mark("\0straightway_cufile\0", 20);
+
+}  // namespace
+
+bool is_vendor_library(const std::string& path) {
   const auto bytes = read_text(path, symbols_limit_bytes);
   return bytes &&
          bytes->starts_with(
              "\x7f"
              "ELF") &&
-         bytes->find("straightway") == std::string::npos;
+         bytes->find(own_mark) == std::string::npos;
 }
+
+namespace {
 
 // Paths are plain strings in the cache, each ended by a NUL.
 void add_cached(std::vector<std::string>& candidates, const std::string& root) {
@@ -65,7 +71,7 @@ std::string find_vendor_library(const std::string& ld_library_path, const std::s
                                                   "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
                                                   "/usr/lib", "/usr/local/lib"};
   for (const char* folder : folders) candidates.push_back(root + folder + std::string(library));
-  const auto found = std::ranges::find_if(candidates, is_vendors);
+  const auto found = std::ranges::find_if(candidates, is_vendor_library);
   return found == candidates.end() ? "" : *found;
 }
 

@@ -152,7 +152,7 @@ void add_device(Plan& plan, const Situation& now, const Facts& facts) {
 }
 
 // The direct route that is there, or none of them.
-bool add_direct_device(Plan& plan, const Situation& now) {
+bool add_direct_device(Plan& plan, const Situation& now, Reason reason) {
   const FileRange middle =
       now.block_bytes == 0 ? FileRange{} : whole_blocks(now.range, now.block_bytes);
   for (const Route route : {Route::nvfs, Route::p2pdma}) {
@@ -162,8 +162,8 @@ bool add_direct_device(Plan& plan, const Situation& now) {
       refusal = Reason::request_too_small;
       continue;
     }
-    const Run run{route, Reason::policy_direct, middle, direct_segment_bytes, now.block_bytes,
-                  true};
+    const auto segment_bytes = route == Route::nvfs ? nvfs_segment_bytes : direct_segment_bytes;
+    const Run run{route, reason, middle, segment_bytes, now.block_bytes, true};
     add_with_edges(plan, now.range, run, staged_run(plan, Reason::edge_block, now.range));
     return true;
   }
@@ -187,10 +187,17 @@ void plan_device(Plan& plan, const Situation& now, const Facts& facts) {
   plan.refused[index(Route::pinned_cache)] = pin_refusal(plan, facts);
   plan.refused[index(Route::staged)] = Reason::policy_forbids;
   if (now.policy == Policy::direct) {
-    const bool added = add_direct_device(plan, now);
+    const bool added = add_direct_device(plan, now, Reason::policy_direct);
     refuse_unused_direct(plan, Reason::not_preferred);
     if (!added) fail(plan, plan.refused[index(Route::nvfs)]);
     return;
+  }
+  // Bytes that are to pass by the page cache come from the disk in any case.
+  const bool passes_by =
+      now.policy == Policy::automatic && now.cache == Cache::bypass && facts.pinned.empty();
+  if (passes_by && add_direct_device(plan, now, Reason::cache_bypass)) {
+    plan.refused[index(Route::staged)] = Reason::not_preferred;
+    return refuse_unused_direct(plan, Reason::not_preferred);
   }
   // Pinned bytes need no copy by the CPU; other hot bytes reach the device fastest through the
   // ring, and unknown ones are never wrong there.

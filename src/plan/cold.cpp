@@ -1,5 +1,6 @@
 #include "plan/cold.hpp"
 
+#include "plan/direct_paths.hpp"
 #include "plan/runs.hpp"
 
 namespace straightway::plan {
@@ -23,6 +24,8 @@ Reason reason_of(ColdWay way) {
       return Reason::cold_direct;
     case ColdWay::trimmed:
       return Reason::cold_trimmed;
+    case ColdWay::nvfs:
+      return Reason::direct_available;
     case ColdWay::same:
       break;
   }
@@ -33,6 +36,13 @@ bool keeps(const Plan& plan, std::uint64_t size_bytes) {
   const Cache cache = settings_of(plan).cache.value;
   if (cache == Cache::keep) return true;
   return cache == Cache::automatic && fits_well(size_bytes, plan.request.spare_memory_bytes);
+}
+
+// Bytes that the page cache is not to keep need not pass through it, nor through the CPU.
+bool takes_nvfs(const Plan& plan, std::uint32_t block_bytes) {
+  return plan.request.memory.space == SpaceKind::cuda && block_bytes != 0 &&
+         settings_of(plan).policy.value == Policy::automatic &&
+         direct_refusal(Route::nvfs, file_of(plan), machine_of(plan)) == Reason::none;
 }
 
 bool is_whole(const FileRange& piece, std::uint32_t block_bytes) {
@@ -71,6 +81,16 @@ Way resolve(const Run& run, const FileRange& piece, Residency found) {
       way.align_bytes = run.cold_align_bytes;
       if (run.route == Route::buffered) way.route = Route::direct_host;
       break;
+    case ColdWay::nvfs:
+      // Blocks that are not whole, or may be dirty, through the ring.
+      if (!cold || !is_whole(piece, run.cold_align_bytes)) {
+        way.trim = cold;
+        return way;
+      }
+      way.route = Route::nvfs;
+      way.direct_io = true;
+      way.align_bytes = run.cold_align_bytes;
+      break;
     case ColdWay::trimmed:
       way.trim = cold;
       break;
@@ -100,6 +120,9 @@ void decide_cold(const Plan& plan, Run& run, std::uint32_t block_bytes, bool dir
   }
   if (keeps(plan, run.file.size_bytes)) {
     run.cold = ColdWay::kept;
+  } else if (takes_nvfs(plan, block_bytes)) {
+    run.cold = ColdWay::nvfs;
+    run.cold_align_bytes = block_bytes;
   } else if (file.dontcache) {
     run.cold = ColdWay::dropped;
   } else if (block_bytes != 0 && direct_fits) {

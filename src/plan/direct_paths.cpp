@@ -1,6 +1,7 @@
 #include "plan/direct_paths.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "plan/runs.hpp"
 
@@ -27,18 +28,61 @@ bool built(Route route, const MachineFacts& machine) {
   return (machine.routes_built >> index(route) & 1U) != 0;
 }
 
-Reason nvfs_refusal(const FileFacts& file, const MachineFacts& machine) {
-  if (!machine.nvfs_loaded) return Reason::nvfs_not_loaded;
-  if (!machine.vendor_library) return Reason::vendor_library_absent;
-  if (const Reason reason = device_stack_refusal(file); reason != Reason::none) return reason;
-  return built(Route::nvfs, machine) ? Reason::none : Reason::route_not_built;
+// "2.28.4"; what is no number counts as 0.
+std::array<std::uint32_t, 3> numbers_of(const std::string& version) {
+  std::array<std::uint32_t, 3> numbers{};
+  const char* at = version.data();
+  const char* const end = at + version.size();
+  for (std::uint32_t& number : numbers) {
+    at = std::from_chars(at, end, number).ptr;
+    if (at == end || *at != '.') break;
+    ++at;
+  }
+  return numbers;
+}
+
+// The oldest that the vendor's library takes, and one that is known to be broken. An unknown
+// version is left to the library.
+bool is_bad_nvfs(const std::string& version) {
+  constexpr std::array<std::uint32_t, 3> oldest{2, 12, 0};
+  constexpr std::array<std::uint32_t, 3> broken{2, 25, 6};
+  const auto numbers = numbers_of(version);
+  return !version.empty() && (numbers < oldest || numbers == broken);
+}
+
+void add(Lacking& lacking, bool lacks, Reason reason) {
+  if (lacks && lacking.count < lacking.reasons.size()) lacking.reasons[lacking.count++] = reason;
+}
+
+void add_stack(Lacking& lacking, const FileFacts& file) {
+  const Reason reason = device_stack_refusal(file);
+  add(lacking, reason != Reason::none, reason);
+}
+
+Lacking lacking_for_nvfs(const FileFacts& file, const MachineFacts& machine) {
+  Lacking lacking;
+  add(lacking, machine.wsl, Reason::on_wsl);
+  add(lacking, !machine.nvfs_loaded, Reason::nvfs_not_loaded);
+  add(lacking, is_bad_nvfs(machine.nvfs_version), Reason::nvfs_bad_version);
+  add(lacking, machine.nvfs_loaded && !machine.nvfs_nodes, Reason::nvfs_no_nodes);
+  add(lacking, !machine.vendor_library, Reason::vendor_library_absent);
+  add(lacking, !machine.vendor_why_not.empty(), Reason::vendor_unusable);
+  add(lacking, !machine.run_udev, Reason::no_udev);
+  add_stack(lacking, file);
+  add(lacking, file.vendor_code != 0, Reason::vendor_refused);
+  add(lacking, file.vendor_copies, Reason::vendor_copies);
+  add(lacking, !built(Route::nvfs, machine), Reason::route_not_built);
+  return lacking;
 }
 
 // Whether pages are published is looked up only by a build that could use them.
-Reason p2pdma_refusal(const FileFacts& file, const MachineFacts& machine) {
-  if (const Reason reason = device_stack_refusal(file); reason != Reason::none) return reason;
-  if (!built(Route::p2pdma, machine)) return Reason::route_not_built;
-  return machine.p2pdma_pages ? Reason::none : Reason::not_published;
+Lacking lacking_for_p2pdma(const FileFacts& file, const MachineFacts& machine) {
+  Lacking lacking;
+  add_stack(lacking, file);
+  const bool can = built(Route::p2pdma, machine);
+  add(lacking, !can, Reason::route_not_built);
+  add(lacking, can && !machine.p2pdma_pages, Reason::not_published);
+  return lacking;
 }
 
 }  // namespace
@@ -47,8 +91,12 @@ bool takes_peer_memory(const FileFacts& file) {
   return file.device_driver == "nvme" && hands_memory_on(file);
 }
 
+Lacking lacking_for(Route route, const FileFacts& file, const MachineFacts& machine) {
+  return route == Route::nvfs ? lacking_for_nvfs(file, machine) : lacking_for_p2pdma(file, machine);
+}
+
 Reason direct_refusal(Route route, const FileFacts& file, const MachineFacts& machine) {
-  return route == Route::nvfs ? nvfs_refusal(file, machine) : p2pdma_refusal(file, machine);
+  return lacking_for(route, file, machine).reasons[0];
 }
 
 Reason device_refusal(std::int32_t device, const MachineFacts& machine) {

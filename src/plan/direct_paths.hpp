@@ -1,12 +1,21 @@
 #pragma once
 // Which direct routes into device memory the facts allow, and what direct I/O on a file asks for.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "straightway/facts.hpp"
 #include "straightway/route.hpp"
 
 namespace straightway::plan {
+
+// The prerequisites of a direct route that are not there, in the order of mending them.
+struct Lacking {
+  std::array<Reason, 12> reasons{};
+  std::size_t count = 0;
+};
+Lacking lacking_for(Route route, const FileFacts& file, const MachineFacts& machine);
 
 // Why nvfs or p2pdma cannot serve this file here; none: every prerequisite is there.
 Reason direct_refusal(Route route, const FileFacts& file, const MachineFacts& machine);

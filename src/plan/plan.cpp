@@ -85,10 +85,10 @@ Route route_of(const CufileDecision& cufile) {
   return cufile.counters.p2pdma > 0 ? Route::p2pdma : Route::staged;
 }
 
-// The size of one storage DMA: that of the cuFile layer, as a power of two.
-std::uint64_t direct_part_bytes(const Settings& settings) {
-  const std::uint64_t size_kb = settings.cufile.max_direct_io_size_kb.value;
-  return std::bit_floor(std::clamp<std::uint64_t>(size_kb, 1024, 16384)) << 10;
+// One call of the cuFile layer: a part, as a power of two. The library moves it in its own steps.
+std::uint64_t direct_part_bytes(const Plan& plan, std::uint32_t block_bytes) {
+  const std::uint64_t piece_bytes = plan.cufile.parts.piece_bytes;
+  return std::bit_floor(std::clamp<std::uint64_t>(piece_bytes, block_bytes, 1U << 30));
 }
 
 void add_layered_runs(Plan& plan, const FileRange& range, Reason reason) {
@@ -104,7 +104,7 @@ void add_layered_runs(Plan& plan, const FileRange& range, Reason reason) {
     plan.refused[index(route)] = Reason::request_too_small;
     return add_run(plan, staged_run(plan, Reason::edge_block, range));
   }
-  const std::uint64_t part_bytes = direct_part_bytes(settings_of(plan));
+  const std::uint64_t part_bytes = direct_part_bytes(plan, block);
   add_with_edges(plan, range, {route, reason, middle, part_bytes, block, true}, staged);
 }
 

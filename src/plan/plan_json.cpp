@@ -173,6 +173,7 @@ Json of(const Settings& settings) {
           {"pinned_bytes", of(settings.pinned_bytes)},
           {"pin_bytes", of(settings.pin_bytes)},
           {"ledger", of(settings.ledger)},
+          {"vendor_library", of(settings.vendor_library)},
           {"front",
            {{"compat_mode", of(front.compat_mode)},
             {"threads", of(front.threads)},

@@ -108,6 +108,18 @@ std::string peer_refused(const Words& words) {
       apart ? "; they lie below different ports of the host, which may not forward" : "");
 }
 
+// " 1.15", or nothing before it was loaded.
+std::string vendor_version(const Words& words) {
+  const int version = words.machine.vendor_version;
+  return version == 0 ? "" : fmt::format(" {}.{}", version / 1000, version % 1000 / 10);
+}
+
+// An errno, or one of cuFile's codes, which lie above.
+std::string code_text(int code) {
+  const char* name = ::strerrorname_np(code);
+  return name != nullptr ? name : fmt::format("cuFile code {}", code);
+}
+
 std::string policy_forbids(const Words& words) {
   return fmt::format("the policy {} rules it out", to_string(words.settings.policy.value));
 }
@@ -118,7 +130,8 @@ std::string not_preferred(const Words& words) {
       return "possible, but it reads the disk even where the page cache has the bytes";
     case Route::nvfs:
     case Route::p2pdma:
-      return "possible, but not chosen unless asked for (policy=direct)";
+      return "possible, but bytes that the page cache keeps go through it (policy=direct asks for "
+             "it)";
     default:
       return "possible, but another route is faster here";
   }
@@ -206,16 +219,42 @@ std::string chosen(Reason reason, const Words& words) {
   }
 }
 
+// What the way through the vendor's library lacks.
+std::string vendor_refused(Reason reason, const Words& words) {
+  switch (reason) {
+    case Reason::nvfs_not_loaded:
+      return "nvidia-fs is not loaded (no /proc/driver/nvidia-fs)";
+    case Reason::vendor_library_absent:
+      return "no libcufile.so.0 of NVIDIA's was found";
+    case Reason::on_wsl:
+      return "this is WSL, where NVIDIA's libcufile ends the program";
+    case Reason::nvfs_bad_version:
+      return fmt::format("nvidia-fs {} does not work; install 2.25.7 or newer",
+                         words.machine.nvfs_version);
+    case Reason::nvfs_no_nodes:
+      return "nvidia-fs has no device node /dev/nvidia-fs0 for this process";
+    case Reason::no_udev:
+      return "there is no directory /run/udev, which NVIDIA's libcufile asks for";
+    case Reason::vendor_unusable:
+      return fmt::format("NVIDIA's libcufile{} cannot be used: {}", vendor_version(words),
+                         words.machine.vendor_why_not);
+    case Reason::vendor_refused:
+      return fmt::format("NVIDIA's libcufile{} refused this file ({})", vendor_version(words),
+                         code_text(words.file.vendor_code));
+    case Reason::vendor_copies:
+      return fmt::format("NVIDIA's libcufile{} takes this file and copies through host memory",
+                         vendor_version(words));
+    default:
+      return {};
+  }
+}
+
 std::string refused(Reason reason, const Words& words) {
   switch (reason) {
     case Reason::space_is_host:
       return "only for device memory, and this is host memory";
     case Reason::space_is_device:
       return "only for host memory, and this is device memory";
-    case Reason::nvfs_not_loaded:
-      return "nvidia-fs is not loaded (no /proc/driver/nvidia-fs)";
-    case Reason::vendor_library_absent:
-      return "no libcufile.so.0 of NVIDIA's was found";
     case Reason::no_peer_memory:
       return no_peer_memory(words);
     case Reason::no_block_device:
@@ -271,7 +310,7 @@ std::string refused(Reason reason, const Words& words) {
     case Reason::range_too_large:
       return "offset plus size is beyond 2^63 - 1, where no file reaches";
     default:
-      return {};
+      return vendor_refused(reason, words);
   }
 }
 

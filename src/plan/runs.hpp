@@ -15,6 +15,8 @@ inline constexpr std::uint64_t smallest_piece_bytes = 4096;
 inline constexpr std::uint64_t buffered_segment_bytes = std::uint64_t{1} << 20;
 // Cold O_DIRECT: eight of 1 MiB reach the disk's rate (measured 1.6 to 1.9 GB/s).
 inline constexpr std::uint64_t direct_segment_bytes = std::uint64_t{1} << 20;
+// What KvikIO gives to cuFile at once, and a fourth of what nvidia-fs moves at once: not measured.
+inline constexpr std::uint64_t nvfs_segment_bytes = std::uint64_t{4} << 20;
 // Pinned pages need no ring: few large copies keep the link busy, and two in flight leave no gap.
 inline constexpr std::uint64_t pinned_segment_bytes = std::uint64_t{256} << 20;
 // Below this a hand-off to other threads costs more than the copy (one thread copies 6.4 to 7.4

@@ -120,6 +120,13 @@ Result<void> take(Setting<T>& setting, const Environment& environment, const cha
 
 constexpr std::uint64_t most_threads = 1024;
 
+// A relative path would mean another library in another working directory.
+Result<std::string> parse_vendor_library(std::string_view name, std::string_view text) {
+  if (text.empty() || text == "none" || text.front() == '/') return std::string(text);
+  return bad_value(name, text, "that is no absolute path",
+                   "write the path of the vendor's libcufile.so.0, or none to leave it alone");
+}
+
 Result<std::uint64_t> parse_own_threads(std::string_view name, std::string_view text) {
   return parse_count(name, text, 0, most_threads);
 }
@@ -147,7 +154,8 @@ Result<void> read_own(Settings& settings, const Environment& environment) {
                 one(settings.threads, "STRAIGHTWAY_THREADS", parse_own_threads),
                 one(settings.pinned_bytes, "STRAIGHTWAY_PINNED_BYTES", parse_pinned_bytes),
                 one(settings.pin_bytes, "STRAIGHTWAY_PIN_BYTES", parse_size),
-                one(settings.ledger, "STRAIGHTWAY_LEDGER", parse_bool));
+                one(settings.ledger, "STRAIGHTWAY_LEDGER", parse_bool),
+                one(settings.vendor_library, "STRAIGHTWAY_VENDOR_LIBRARY", parse_vendor_library));
 }
 
 // The thread count has two names; different values in them are a contradiction.

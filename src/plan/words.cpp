@@ -81,7 +81,7 @@ const char* to_string(Origin origin) {
 }
 
 const char* to_string(ColdWay way) {
-  static constexpr const char* names[] = {"same", "kept", "dropped", "direct", "trimmed"};
+  static constexpr const char* names[] = {"same", "kept", "dropped", "direct", "trimmed", "nvfs"};
   return name(names, way);
 }
 
@@ -96,8 +96,8 @@ const char* to_string(EvidenceKind kind) {
 }
 
 const char* to_string(Witness witness) {
-  static constexpr const char* names[] = {"none",           "own-copy", "thread-io",
-                                          "vendor-library", "kernel",   "trial"};
+  static constexpr const char* names[] = {"none",   "own-copy", "thread-io", "vendor-library",
+                                          "kernel", "trial",    "nvidia-fs"};
   return name(names, witness);
 }
 
@@ -161,7 +161,14 @@ const char* to_string(Reason reason) {
                                           "write-extends",
                                           "no-gpu",
                                           "refused-compat",
-                                          "range-too-large"};
+                                          "range-too-large",
+                                          "on-wsl",
+                                          "nvfs-bad-version",
+                                          "nvfs-no-nodes",
+                                          "no-udev",
+                                          "vendor-unusable",
+                                          "vendor-refused",
+                                          "vendor-copies"};
   static_assert(std::size(names) == reason_count);
   return name(names, reason);
 }

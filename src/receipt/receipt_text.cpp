@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "os/cufile_codes.hpp"
 #include "plan/planner.hpp"
 #include "plan/units.hpp"
 #include "receipt/duration.hpp"
@@ -88,6 +89,8 @@ const char* witness_text(Witness witness) {
       return "the kernel accepted it, which proves no device";
     case Witness::trial:
       return "I/O counters of the threads, and a poisoned block that arrived";
+    case Witness::nvidia_fs:
+      return "nvidia-fs counted exactly these calls and bytes";
     case Witness::none:
       break;
   }
@@ -214,6 +217,7 @@ std::string aligned(const std::vector<Line>& lines) {
 }
 
 std::string errno_text(int code) {
+  if (os::is_cufile_code(code)) return os::cufile_text(code);
   const char* name = ::strerrorname_np(code);
   if (name == nullptr) return fmt::format("error {}", code);
   return fmt::format("{} ({})", name, ::strerrordesc_np(code));

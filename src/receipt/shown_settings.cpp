@@ -42,7 +42,8 @@ std::vector<ShownSetting> shown_settings(const Settings& settings, Door door) {
                                     show("", "threads", settings.threads),
                                     show("", "pinned_bytes", settings.pinned_bytes),
                                     show("", "pin_bytes", settings.pin_bytes),
-                                    show("", "ledger", settings.ledger)};
+                                    show("", "ledger", settings.ledger),
+                                    show("", "vendor_library", settings.vendor_library)};
   if (door == Door::kvikio) add_front(list, settings.front);
   if (door != Door::straightway) add_cufile(list, settings.cufile);
   return list;

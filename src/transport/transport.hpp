@@ -19,12 +19,15 @@ class FilePins;
 
 namespace straightway::transport {
 
+class CufileFile;
+
 // A file as transports see it. direct_fd is the O_DIRECT descriptor, -1 where there is none; pins
-// is null where none were ever made.
+// is null where none were ever made, cufile where it is not registered with the vendor's library.
 struct FileRef {
   int fd = -1;
   int direct_fd = -1;
   std::shared_ptr<memory::FilePins> pins = nullptr;
+  std::shared_ptr<CufileFile> cufile = nullptr;
 };
 
 // What a transport needs of a file or memory while transfers run; keeps it alive. token is the
@@ -56,7 +59,8 @@ struct Segment {
 
 struct Completion {
   std::uint64_t cookie = 0;
-  // Payload bytes moved (fewer are allowed; 0 of a read: end of file), or -errno. Where error is
+  // Payload bytes moved (fewer are allowed; 0 of a read: end of file), or -errno, or a negative
+  // code of cuFile (-5001 and below). Where error is
   // set it says more than the errno can (a GPU's error), and result is negative.
   std::int64_t result = 0;
   std::shared_ptr<const Error> error;

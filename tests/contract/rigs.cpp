@@ -1,5 +1,6 @@
 #include "tests/contract/rigs.hpp"
 
+#include <cstdlib>
 #include <utility>
 
 #include "examples/porting/skeleton_transport.hpp"
@@ -12,6 +13,7 @@
 #include "transport/staged.hpp"
 #include "transport/threaded.hpp"
 #include "transport/uring.hpp"
+#include "transport/vendor_cufile.hpp"
 
 namespace straightway::contract {
 namespace {
@@ -136,6 +138,50 @@ Result<std::unique_ptr<Transport>> make_pinned_cache(Wake& /*wake*/) {
   return std::unique_ptr<Transport>(std::make_unique<PinningFirst>(*space, std::move(*lane)));
 }
 
+// Of files that are registered with the vendor's library when they are attached.
+class RegisteringFirst final : public Transport {
+ public:
+  RegisteringFirst(std::shared_ptr<transport::CufileLibrary> library,
+                   transport::Threaded::Make make, Wake& wake)
+      : library_(std::move(library)), inner_(std::move(make), worker_threads, wake) {}
+  const transport::Capabilities& capabilities() const override { return inner_.capabilities(); }
+  Result<transport::Attachment> attach(const transport::FileRef& file) override {
+    auto registered = transport::CufileFile::make(library_, file.fd);
+    if (!registered) return registered.error();
+    return inner_.attach(transport::FileRef{file.fd, -1, nullptr, std::move(*registered)});
+  }
+  Result<transport::Attachment> attach(const MemoryRange& memory) override {
+    return inner_.attach(memory);
+  }
+  std::size_t submit(std::span<const transport::Segment> segments) override {
+    return inner_.submit(segments);
+  }
+  std::size_t reap(std::span<transport::Completion> completions) override {
+    return inner_.reap(completions);
+  }
+
+ private:
+  const std::shared_ptr<transport::CufileLibrary> library_;
+  transport::Threaded inner_;
+};
+
+// With the stand-in only: the real library needs nvidia-fs, and then a file on the right drive.
+Result<std::unique_ptr<Transport>> make_vendor(Wake& wake) {
+  const auto space = cuda_space();
+  if (!space) return space.error();
+  const char* path = std::getenv("CONTRACT_VENDOR_LIBRARY");
+  auto library = transport::CufileLibrary::open(path == nullptr ? "/nowhere" : path);
+  if (!library) {
+    Error error = library.error();
+    error.kind = ErrorKind::unsupported;
+    return error;
+  }
+  const auto make = [library = *library, space = *space] {
+    return std::make_unique<transport::VendorCufile>(library, space, 0);
+  };
+  return std::unique_ptr<Transport>(std::make_unique<RegisteringFirst>(*library, make, wake));
+}
+
 std::unique_ptr<TestMemory> cuda_memory(std::size_t size_bytes) {
   std::string why;
   return make_cuda_memory(size_bytes, &why);
@@ -173,7 +219,11 @@ std::vector<RigKind> rigs_of(const std::string& space) {
     pinned.memory = cuda_memory;
     pinned.whole_file = false;
     pinned.reports_fault = false;
-    return {staged_on_cuda("StagedOne", 1), staged_on_cuda("StagedMany", worker_threads), pinned};
+    auto vendor = of_one("VendorCufile", make_vendor);
+    vendor.memory = cuda_memory;
+    vendor.reports_fault = false;
+    return {staged_on_cuda("StagedOne", 1), staged_on_cuda("StagedMany", worker_threads), pinned,
+            vendor};
   }
   auto null = of_one("Null", make_null);
   null.moves_bytes = false;

@@ -5,7 +5,6 @@
 
 #include <thread>
 
-#include "cufile/codes.hpp"
 #include "tests/cufile/library.hpp"
 
 namespace straightway::cufile {
@@ -94,15 +93,15 @@ TEST(CasesAlone, C2_ExitAndDlcloseWithoutAClose) {
 TEST(CasesAlone, F8_EveryCodeHasANameAndAMeaning) {
   for (int code = 5001; code <= 5050; ++code) {
     if (code == 5021 || code == 5032) continue;  // unused
-    const CodeText text = describe(code);
+    const os::CodeText text = os::describe_cufile(code);
     EXPECT_FALSE(text.name.empty()) << code;
     EXPECT_FALSE(text.meaning.empty()) << code;
     EXPECT_FALSE(text.advice.empty()) << code;
   }
-  EXPECT_EQ(describe(5027).name, "CU_FILE_HANDLE_NOT_REGISTERED");
-  EXPECT_EQ(describe(-5027).name, "CU_FILE_HANDLE_NOT_REGISTERED");
-  EXPECT_EQ(describe(0).name, "CU_FILE_SUCCESS");
-  EXPECT_EQ(describe(5999).name, "");
+  EXPECT_EQ(os::describe_cufile(5027).name, "CU_FILE_HANDLE_NOT_REGISTERED");
+  EXPECT_EQ(os::describe_cufile(-5027).name, "CU_FILE_HANDLE_NOT_REGISTERED");
+  EXPECT_EQ(os::describe_cufile(0).name, "CU_FILE_SUCCESS");
+  EXPECT_EQ(os::describe_cufile(5999).name, "");
 }
 
 }  // namespace

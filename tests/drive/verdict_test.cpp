@@ -49,5 +49,19 @@ TEST(Verdict, E12_PeerMemoryFallsBackOnWhatItsWaysAnswer) {
   EXPECT_EQ(read_verdict(-EREMOTEIO, true), Verdict::fail);  // host memory
 }
 
+TEST(Verdict, E12_TheVendorsLibraryFallsBackOnListedCodesAlone) {
+  const auto verdict = [](int code, Route route = Route::nvfs) {
+    return judge(Direction::read, -code, 100, true, 0, route);
+  };
+  for (const int code : {5001, 5007, 5008, 5010, 5016, 5027, 5033, 5036, 5048, EINVAL}) {
+    EXPECT_EQ(verdict(code), Verdict::fall_back) << code;
+  }
+  // Of the GPU, the arguments, the drive.
+  for (const int code : {5011, 5012, 5014, 5022, 5025, 5044, 5999, EIO, ENOSPC, EFAULT}) {
+    EXPECT_EQ(verdict(code), Verdict::fail) << code;
+  }
+  EXPECT_EQ(verdict(5008, Route::staged), Verdict::fail);
+}
+
 }  // namespace
 }  // namespace straightway::drive

@@ -1,9 +1,10 @@
 #pragma once
 // The vendor's cuFile library as a stand-in that is told what to answer: a libcufile.so.0 with all
 // symbols that its users look up. Reads and writes move bytes by pread and pwrite, to host memory
-// or to the simulated GPU's. Environment: FAKE_CUFILE_REGISTER (what cuFileHandleRegister answers),
-// FAKE_CUFILE_DIRECT (1: transfers are counted as direct), FAKE_CUFILE_VERSION (1150),
-// FAKE_CUFILE_WSL (1: dies in cuFileDriverOpen, as the real one does there).
+// or to the simulated GPU's. Of itself it is one that registers files without any driver, and
+// copies. Environment: FAKE_CUFILE_REGISTER (what cuFileHandleRegister answers), FAKE_CUFILE_DIRECT
+// (1: nvidia-fs is there, and transfers are direct), FAKE_CUFILE_VERSION (1200), FAKE_CUFILE_WSL
+// (1: dies in cuFileDriverOpen, as the real one does there).
 
 #include <dlfcn.h>
 #include <sys/types.h>
@@ -57,20 +58,37 @@ static_assert(sizeof(CufileBatchEvent) == 24);
 }  // namespace straightway::fakes
 
 // Name (after fake_cufile_) and signature.
-#define FAKE_CUFILE_CONTROLS(X)                                                             \
-  /* What cuFileHandleRegister answers from now on: 0, 5027, 5008, ... */                   \
-  X(answer_register, void(int code))                                                        \
-  /* Whether transfers go directly (counted as nvfs), or are only registered (posix). */    \
-  X(direct, void(int on))                                                                   \
-  /* The next `count` transfers answer `result`: -5xxx, or -1 with this errno, or short. */ \
-  X(next_transfers, void(int count, ssize_t result, int errno_code))                        \
-  X(heal, void())                                                                           \
-  /* What happened so far. */                                                               \
-  X(nvfs, std::uint64_t())                                                                  \
-  X(posix, std::uint64_t())                                                                 \
-  /* What lives now. */                                                                     \
-  X(handles, std::uint64_t())                                                               \
-  X(buffers, std::uint64_t())                                                               \
+#define FAKE_CUFILE_CONTROLS(X)                                                              \
+  /* What cuFileHandleRegister answers from now on: 0, 5027, 5008, ... */                    \
+  X(answer_register, void(int code))                                                         \
+  /* What cuFileDriverOpen and cuFileGetVersion answer. */                                   \
+  X(answer_open, void(int code))                                                             \
+  X(version, void(int number))                                                               \
+  /* Whether nvidia-fs is there, and transfers go by it (counted as nvfs, else posix). */    \
+  X(direct, void(int on))                                                                    \
+  /* With it: what is said to be direct copies in silence (counted as posix). */             \
+  X(copy_in_silence, void(int on))                                                           \
+  /* With it: the library counts nvfs, and nvidia-fs sees nothing. */                        \
+  X(lie, void(int on))                                                                       \
+  /* Where nvidia-fs's counters are kept, as in /proc/driver/nvidia-fs/stats; null: nowhere. \
+     counts: whether reads and writes are counted there. */                                  \
+  X(kernel_stats, void(const char* path, int counts))                                        \
+  /* What the device lets register: in all (its BAR1), and in one piece (else 5016). */      \
+  X(bar_kib, void(std::size_t kib))                                                          \
+  X(register_limit, void(std::size_t bytes))                                                 \
+  /* The next `count` transfers answer `result`: -5xxx, or -1 with this errno, or short. */  \
+  X(next_transfers, void(int count, ssize_t result, int errno_code))                         \
+  X(heal, void())                                                                            \
+  /* What happened so far. */                                                                \
+  X(calls, std::uint64_t())                                                                  \
+  X(largest_call, std::uint64_t())                                                           \
+  X(most_registered, std::uint64_t())                                                        \
+  X(registrations, std::uint64_t())                                                          \
+  X(nvfs, std::uint64_t())                                                                   \
+  X(posix, std::uint64_t())                                                                  \
+  /* What lives now. */                                                                      \
+  X(handles, std::uint64_t())                                                                \
+  X(buffers, std::uint64_t())                                                                \
   X(open_count, std::uint64_t())
 
 namespace straightway::fakes {

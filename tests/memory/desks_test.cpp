@@ -47,6 +47,7 @@ class DeskSpace final : public Space {
   Result<std::unique_ptr<HeldPages>> hold_pages(std::int32_t, void*, std::size_t) override {
     return Error{};
   }
+  Result<void> in_context(std::int32_t, const std::function<void()>&) override { return Error{}; }
   Result<std::unique_ptr<Mark>> mark_stream(std::int32_t, std::optional<void*>) override {
     return Error{};
   }

@@ -27,7 +27,8 @@ TEST(MachineFacts, NvidiaFsUdevAndVendorLibraryAreSeen) {
   EXPECT_FALSE(bare.nvfs_loaded);
   EXPECT_FALSE(bare.run_udev);
   EXPECT_FALSE(bare.vendor_library);
-  tree.folder("proc/driver/nvidia-fs");
+  tree.write("proc/driver/nvidia-fs/version", "version: 2.28\n");
+  tree.write("dev/nvidia-fs0", "");
   tree.folder("run/udev");
   tree.write("usr/local/cuda-12.8/lib64/libcufile.so.0",
              "\x7f"
@@ -35,7 +36,13 @@ TEST(MachineFacts, NvidiaFsUdevAndVendorLibraryAreSeen) {
   const MachineFacts full = read_machine_facts(tree.root());
   EXPECT_TRUE(full.nvfs_loaded);
   EXPECT_TRUE(full.run_udev);
+  EXPECT_EQ(full.nvfs_version, "2.28");
+  EXPECT_TRUE(full.nvfs_nodes);
   EXPECT_TRUE(full.vendor_library);
+  EXPECT_EQ(full.vendor_path, tree.root() + "/usr/local/cuda-12.8/lib64/libcufile.so.0");
+  EXPECT_FALSE(read_machine_facts(tree.root(), "none").vendor_library);
+  EXPECT_EQ(read_machine_facts("", full.vendor_path).vendor_path, full.vendor_path);
+  EXPECT_FALSE(read_machine_facts("", tree.root() + "/nowhere").vendor_library);
 }
 
 TEST(MachineFacts, AFileInPlaceOfRunUdevIsNotIt) {

@@ -32,9 +32,8 @@ TEST(VendorLibrary, TheVariableComesFirst) {
 
 TEST(VendorLibrary, OursAndWhatIsNoLibraryDoNotCount) {
   const TempTree tree;
-  tree.write("a/libcufile.so.0",
-             "\x7f"
-             "ELF ... straightway ...");
+  constexpr std::string_view own("\x7f\x45LF ..\0straightway_cufile\0..", 30);
+  tree.write("a/libcufile.so.0", own);
   tree.write("b/libcufile.so.0", "a linker script");
   tree.folder("c/libcufile.so.0");
   EXPECT_EQ(find_vendor_library("/a:/b:/c", tree.root()), "");

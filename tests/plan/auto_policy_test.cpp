@@ -1,6 +1,7 @@
 // Straightway's own door: which route each situation gets, and why.
 #include <gtest/gtest.h>
 
+#include "plan/direct_paths.hpp"
 #include "plan/planner.hpp"
 #include "tests/plan/plan_scenes.hpp"
 
@@ -276,7 +277,7 @@ TEST(AutoPolicy, PiecesFitASmallRing) {
 TEST(AutoPolicy, DirectToADeviceFailsWithThePreciseReason) {
   const auto reasons = [](auto change) {
     Scene scene = direct_scene();
-    scene.machine.routes_built = MachineFacts{}.routes_built;
+    scene.machine.routes_built &= static_cast<std::uint8_t>(~(1U << index(Route::nvfs)));
     scene.settings.policy.value = Policy::direct;
     change(scene);
     const Plan plan = scene.plan();
@@ -343,6 +344,56 @@ TEST(MakePlan, PlansAreComparedByValue) {
   Plan without = scene.plan();
   without.file = nullptr;
   EXPECT_FALSE(scene.plan() == without);
+}
+
+TEST(AutoPolicy, BypassGoesToTheGpuDirectlyWhereThatIsPossible) {
+  Scene scene = direct_scene();
+  scene.settings.cache.value = Cache::bypass;
+  scene.request.file.offset = 100;
+  Plan plan = scene.plan();
+  ASSERT_EQ(plan.run_count, 3);
+  EXPECT_EQ(plan.runs[1].route, Route::nvfs);
+  EXPECT_EQ(plan.runs[1].reason, Reason::cache_bypass);
+  EXPECT_EQ(plan.runs[0].route, Route::staged);
+  scene.request.direction = Direction::write;
+  EXPECT_EQ(scene.plan().runs[1].route, Route::nvfs);
+  scene.machine.run_udev = false;
+  plan = scene.plan();
+  EXPECT_EQ(plan.runs[0].route, Route::staged);
+  EXPECT_EQ(plan.refused[index(Route::nvfs)], Reason::no_udev);
+}
+
+TEST(AutoPolicy, WhatNvfsLacksIsListedInTheOrderOfMending) {
+  Scene scene = direct_scene();
+  const auto lacking = [&] {
+    const auto all = lacking_for(Route::nvfs, scene.file, scene.machine);
+    return std::vector<Reason>(all.reasons.begin(),
+                               all.reasons.begin() + static_cast<std::ptrdiff_t>(all.count));
+  };
+  using Reasons = std::vector<Reason>;
+  EXPECT_EQ(lacking(), Reasons{});
+  for (const char* version : {"2.12", "2.25.7", "2.30", "3.0.1", "unknown"}) {
+    scene.machine.nvfs_version = version;
+    EXPECT_EQ(lacking().size(), version[0] == 'u' ? 1U : 0U) << version;
+  }
+  for (const char* version : {"2.25.6", "2.11.9", "1.0"}) {
+    scene.machine.nvfs_version = version;
+    EXPECT_EQ(lacking(), Reasons{Reason::nvfs_bad_version}) << version;
+  }
+  scene = direct_scene();
+  scene.machine.wsl = true;
+  scene.machine.nvfs_loaded = false;
+  scene.machine.vendor_why_not = "it is too old";
+  scene.machine.run_udev = false;
+  scene.file.device_driver = "virtio-blk";
+  scene.file.vendor_code = 5008;
+  scene.file.vendor_copies = true;
+  EXPECT_EQ(lacking(), (Reasons{Reason::on_wsl, Reason::nvfs_not_loaded, Reason::vendor_unusable,
+                                Reason::no_udev, Reason::no_peer_memory, Reason::vendor_refused,
+                                Reason::vendor_copies}));
+  scene = direct_scene();
+  scene.machine.nvfs_nodes = false;
+  EXPECT_EQ(lacking(), Reasons{Reason::nvfs_no_nodes});
 }
 
 }  // namespace

@@ -177,5 +177,40 @@ TEST(Resolve, AnEdgeOfABlockIsNotReadDirectIntoHostMemory) {
   EXPECT_TRUE(way.trim);
 }
 
+TEST(DecideCold, BytesNotToBeKeptGoToTheGpuDirectlyWhereThatIsPossible) {
+  Scene scene = with(Cache::drop, direct_scene());
+  const straightway::Run run = only_run(scene);
+  EXPECT_EQ(run.route, Route::staged);
+  EXPECT_EQ(run.cold, ColdWay::nvfs);
+  EXPECT_EQ(run.cold_reason, Reason::direct_available);
+  EXPECT_EQ(only_run(with(Cache::keep, direct_scene())).cold, ColdWay::kept);
+  scene.machine.nvfs_loaded = false;
+  EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
+  scene = with(Cache::automatic, direct_scene());
+  EXPECT_EQ(only_run(scene).cold, ColdWay::kept);
+  scene.request.spare_memory_bytes = gib;
+  EXPECT_EQ(only_run(scene).cold, ColdWay::nvfs);
+  scene.settings.policy.value = Policy::staged;
+  EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
+}
+
+TEST(Resolve, ColdBlocksGoToTheGpuOthersThroughTheRing) {
+  auto run = run_with(ColdWay::nvfs, Route::staged);
+  run.cold_reason = Reason::direct_available;
+  Way way = resolve(run, {mib, mib}, Residency::cold);
+  EXPECT_EQ(way.route, Route::nvfs);
+  EXPECT_TRUE(way.direct_io);
+  EXPECT_EQ(way.align_bytes, 4096U);
+  EXPECT_EQ(way.reason, Reason::direct_available);
+  for (const auto found : {Residency::hot, Residency::partly, Residency::unknown}) {
+    way = resolve(run, {mib, mib}, found);
+    EXPECT_EQ(way.route, Route::staged);
+    EXPECT_FALSE(way.direct_io || way.trim);
+  }
+  way = resolve(run, {mib, 100}, Residency::cold);  // the end of the file
+  EXPECT_EQ(way.route, Route::staged);
+  EXPECT_TRUE(way.trim);
+}
+
 }  // namespace
 }  // namespace straightway::plan

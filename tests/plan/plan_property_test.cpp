@@ -71,6 +71,7 @@ void randomise_facts(Scene& scene, Random& random) {
   scene.machine.cuda_driver = !random.one_in(8);
   scene.machine.cuda_devices = random.pick({0, 1, 1, 2, 2});
   scene.machine.nvfs_loaded = !random.one_in(5);
+  scene.machine.nvfs_nodes = !random.one_in(5);
   scene.machine.vendor_library = !random.one_in(5);
   scene.machine.run_udev = !random.one_in(5);
   scene.machine.wsl = random.one_in(8);

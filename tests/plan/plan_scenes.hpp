@@ -61,6 +61,7 @@ inline Scene direct_scene() {
   scene.file.device = "/dev/nvme0n1";
   scene.file.device_driver = "nvme";
   scene.machine.nvfs_loaded = true;
+  scene.machine.nvfs_nodes = true;
   scene.machine.routes_built |= 1U << index(Route::nvfs);
   return scene;
 }

@@ -34,7 +34,7 @@ TEST(PlanText, BothLayersAndTheirCountersAreShown) {
             "  cuFile layer                1 request in 4 parts of 256 MiB: "
             "every prerequisite of the direct route is there\n"
             "  its counters                n=4 nvfs=4 p2pdma=0 posix=0\n"
-            "  nvfs              1.00 GiB  64 segments of 16 MiB, direct I/O: "
+            "  nvfs              1.00 GiB  4 segments of 256 MiB, direct I/O: "
             "every prerequisite of the direct route is there\n"
             "  not p2pdma                  this build of Straightway has no transport for p2pdma\n"
             "  not pinned-cache            the file's pages were not pinned (File::pin)\n"

@@ -61,5 +61,18 @@ TEST(Reasons, AutoNamesWhatIsMissing) {
   EXPECT_THAT(say(scene, Reason::compat_mode_auto), HasSubstr("libcufile.so.0"));
 }
 
+TEST(Reasons, TheVendorsLibraryIsNamedWithItsVersionAndCode) {
+  Scene scene = direct_scene();
+  scene.machine.vendor_why_not = "it sees no nvidia-fs";
+  EXPECT_EQ(say(scene, Reason::vendor_unusable),
+            "NVIDIA's libcufile cannot be used: it sees no nvidia-fs");
+  scene.machine.vendor_version = 1150;
+  scene.file.vendor_code = 5008;
+  EXPECT_EQ(say(scene, Reason::vendor_refused),
+            "NVIDIA's libcufile 1.15 refused this file (cuFile code 5008)");
+  scene.file.vendor_code = 22;
+  EXPECT_THAT(say(scene, Reason::vendor_refused), HasSubstr("(EINVAL)"));
+}
+
 }  // namespace
 }  // namespace straightway::plan

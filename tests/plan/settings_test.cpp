@@ -171,5 +171,14 @@ TEST(Settings, HostileTextIsBoundedAndPrintableInTheError) {
   EXPECT_LT(error.attempted.size(), 120U);
 }
 
+TEST(Settings, TheVendorsLibraryHasAnAbsolutePathOrNone) {
+  EXPECT_EQ(read({}).vendor_library.value, "");
+  for (const char* text : {"/opt/libcufile.so.0", "none", ""}) {
+    EXPECT_EQ(read({{"STRAIGHTWAY_VENDOR_LIBRARY", text}}).vendor_library,
+              (Setting<std::string>{text, Origin::environment}));
+  }
+  EXPECT_THAT(refusal("STRAIGHTWAY_VENDOR_LIBRARY", "libcufile.so.0").why, HasSubstr("absolute"));
+}
+
 }  // namespace
 }  // namespace straightway::plan

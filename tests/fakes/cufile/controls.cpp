@@ -18,6 +18,43 @@ void fake_cufile_direct(int on) {
   state().direct = on != 0;
 }
 
+void fake_cufile_answer_open(int code) {
+  const Lock lock(state().mutex);
+  state().open_answer = code;
+}
+
+void fake_cufile_version(int number) {
+  const Lock lock(state().mutex);
+  state().version = number;
+}
+
+void fake_cufile_copy_in_silence(int on) {
+  const Lock lock(state().mutex);
+  state().silent = on != 0;
+}
+
+void fake_cufile_lie(int on) {
+  const Lock lock(state().mutex);
+  state().lying = on != 0;
+}
+
+void fake_cufile_kernel_stats(const char* path, int counts) {
+  const Lock lock(state().mutex);
+  state().kernel_path = path == nullptr ? "" : path;
+  state().kernel_counts = counts != 0;
+  write_kernel_stats();
+}
+
+void fake_cufile_bar_kib(std::size_t kib) {
+  const Lock lock(state().mutex);
+  state().bar_kib = kib;
+}
+
+void fake_cufile_register_limit(std::size_t bytes) {
+  const Lock lock(state().mutex);
+  state().register_limit = bytes;
+}
+
 void fake_cufile_next_transfers(int count, ssize_t result, int errno_code) {
   const Lock lock(state().mutex);
   state().told_transfers = count;
@@ -29,17 +66,44 @@ void fake_cufile_heal() {
   const Lock lock(state().mutex);
   state().told_transfers = 0;
   state().register_answer = success;
-  state().direct = false;
+  state().direct = state().silent = state().lying = false;
+  state().open_answer = success;
+  state().version = usual_version;
+  state().kernel_path.clear();
+  state().bar_kib = usual_bar_kib;
+  state().register_limit = SIZE_MAX;
+  state().most_registered = state().registered;
+  state().calls = state().largest_call = state().registrations = 0;
+}
+
+std::uint64_t fake_cufile_calls() {
+  const Lock lock(state().mutex);
+  return state().calls;
+}
+
+std::uint64_t fake_cufile_largest_call() {
+  const Lock lock(state().mutex);
+  return state().largest_call;
+}
+
+std::uint64_t fake_cufile_most_registered() {
+  const Lock lock(state().mutex);
+  return state().most_registered;
+}
+
+std::uint64_t fake_cufile_registrations() {
+  const Lock lock(state().mutex);
+  return state().registrations;
 }
 
 std::uint64_t fake_cufile_nvfs() {
   const Lock lock(state().mutex);
-  return state().nvfs;
+  return state().counters[0].nvfs + state().counters[1].nvfs;
 }
 
 std::uint64_t fake_cufile_posix() {
   const Lock lock(state().mutex);
-  return state().posix;
+  return state().counters[0].posix + state().counters[1].posix;
 }
 
 std::uint64_t fake_cufile_handles() {

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
 
 #include "state.hpp"
 
@@ -30,13 +34,52 @@ char* bytes_at(void* memory, std::size_t size) {
   return static_cast<char*>(found != nullptr ? found : memory);
 }
 
+// By its own threads a large request goes in parts, each of which counts.
+std::uint64_t parts_of(std::size_t size, bool parallel) {
+  constexpr std::size_t threshold = 8 << 20;
+  constexpr std::size_t parallelism = 4;
+  if (!parallel || size <= threshold) return 1;
+  return std::min(parallelism, (size + threshold - 1) / threshold);
+}
+
+// Under the lock.
+void count(Way way, std::size_t wanted, std::size_t moved) {
+  State& s = state();
+  const auto parts = parts_of(wanted, s.parallel_io);
+  auto& of = s.counters[way == Way::read ? 0 : 1];
+  const bool says_direct = s.direct && !s.silent;
+  (says_direct ? of.nvfs : of.posix) += parts;
+  if (!says_direct || s.lying) return;
+  auto& kernel = s.kernel[way == Way::read ? 0 : 1];
+  kernel.nvfs += parts;
+  kernel.bytes += moved;
+  write_kernel_stats();
+}
+
+// Device memory of any alignment will do: by way of memory of the library's own.
+ssize_t move_once(Way way, int fd, char* at, std::size_t size, off_t offset) {
+  constexpr std::size_t block = 4096;
+  if (reinterpret_cast<std::uintptr_t>(at) % block == 0) {
+    return way == Way::read ? pread(fd, at, size, offset) : pwrite(fd, at, size, offset);
+  }
+  const std::size_t room = (size + block - 1) / block * block;
+  const std::unique_ptr<char, decltype(&std::free)> own(
+      static_cast<char*>(std::aligned_alloc(block, room)), std::free);
+  if (way == Way::write) {
+    std::memcpy(own.get(), at, size);
+    return pwrite(fd, own.get(), size, offset);
+  }
+  const ssize_t moved = pread(fd, own.get(), size, offset);
+  if (moved > 0) std::memcpy(at, own.get(), static_cast<std::size_t>(moved));
+  return moved;
+}
+
 // Until all is moved, the file ends, or an error.
 ssize_t move_bytes(Way way, int fd, char* at, std::size_t size, off_t offset) {
   std::size_t moved = 0;
   while (moved < size) {
     const auto place = offset + static_cast<off_t>(moved);
-    const ssize_t step = way == Way::read ? pread(fd, at + moved, size - moved, place)
-                                          : pwrite(fd, at + moved, size - moved, place);
+    const ssize_t step = move_once(way, fd, at + moved, size - moved, place);
     if (step < 0 && errno == EINTR) continue;
     if (step < 0) return moved != 0 ? static_cast<ssize_t>(moved) : -1;
     if (step == 0) break;
@@ -52,6 +95,7 @@ State& state() {
     auto* fresh = new State;
     fresh->register_answer = number("FAKE_CUFILE_REGISTER", 0);
     fresh->direct = number("FAKE_CUFILE_DIRECT", 0) != 0;
+    fresh->version = number("FAKE_CUFILE_VERSION", usual_version);
     return fresh;
   }();
   return *made;
@@ -74,11 +118,43 @@ ssize_t transfer(Way way, void* handle, void* memory, std::size_t size, off_t fi
       }
       size = std::min(size, static_cast<std::size_t>(s.told_result));
     }
-    ++(s.direct ? s.nvfs : s.posix);
+    ++s.calls;
+    s.largest_call = std::max<std::uint64_t>(s.largest_call, size);
   }
   if (file_offset < 0 || memory_offset < 0) return -invalid_value;
-  return move_bytes(way, fd, bytes_at(static_cast<char*>(memory) + memory_offset, size), size,
-                    file_offset);
+  const ssize_t moved = move_bytes(
+      way, fd, bytes_at(static_cast<char*>(memory) + memory_offset, size), size, file_offset);
+  const int error = errno;
+  {
+    const Lock lock(s.mutex);
+    count(way, size, moved > 0 ? static_cast<std::size_t>(moved) : 0);
+  }
+  errno = error;
+  return moved;
+}
+
+void write_kernel_stats() {
+  const State& s = state();
+  if (s.kernel_path.empty()) return;
+  const auto line = [&](const char* name, const char* mib, const Counter& of) {
+    std::string text = std::string(name) + " : ";
+    if (s.kernel_counts) {
+      const auto n = std::to_string(of.nvfs);
+      text += "n=" + n + " ok=" + n + " err=0 " + mib + "=" + std::to_string(of.bytes >> 20);
+    } else {
+      text += "err=0";
+    }
+    return text + " io_state_err=0\n";
+  };
+  // In one piece: whoever reads sees all of it or what was there before.
+  const std::string fresh = s.kernel_path + ".new";
+  std::ofstream(fresh) << "GDS Version: 1.17.1.22\nNVFS statistics(ver: 4.0)\n"
+                       << "NVFS Driver(version: 2.28.4)\nIO stats: "
+                       << (s.kernel_counts ? "Enabled" : "Disabled")
+                       << ", peer IO stats: Disabled\n"
+                       << line("Reads          ", "readMiB", s.kernel[0])
+                       << line("Writes         ", "writeMiB", s.kernel[1]);
+  std::rename(fresh.c_str(), s.kernel_path.c_str());
 }
 
 }  // namespace fake
@@ -91,6 +167,7 @@ FAKE_EXPORT int straightway_fake_cufile() { return 1; }
 FAKE_EXPORT CufileError cuFileDriverOpen() {
   if (number("FAKE_CUFILE_WSL", 0) != 0) std::abort();
   const Lock lock(state().mutex);
+  if (state().open_answer != success) return answer(state().open_answer);
   ++state().open_count;
   return answer(success);
 }
@@ -98,7 +175,11 @@ FAKE_EXPORT CufileError cuFileDriverOpen() {
 FAKE_EXPORT CufileError cuFileDriverClose_v2() {
   const Lock lock(state().mutex);
   if (state().open_count == 0) return answer(driver_not_initialised);
-  --state().open_count;
+  if (--state().open_count == 0) {
+    state().allow_compat = state().parallel_io = true;
+    state().counting = false;
+    state().stats_level = 0;
+  }
   return answer(success);
 }
 
@@ -110,7 +191,59 @@ FAKE_EXPORT long cuFileUseCount() {
 }
 
 FAKE_EXPORT CufileError cuFileGetVersion(int* version) {
-  *version = number("FAKE_CUFILE_VERSION", 1150);
+  const Lock lock(state().mutex);
+  *version = state().version;
+  return answer(success);
+}
+
+FAKE_EXPORT CufileError cuFileSetParameterBool(int parameter, bool value) {
+  const Lock lock(state().mutex);
+  if (state().open_count != 0) return answer(driver_already_open);
+  if (parameter == 1) state().allow_compat = value;
+  if (parameter == 4) state().parallel_io = value;
+  return answer(success);
+}
+
+FAKE_EXPORT CufileError cuFileGetBARSizeInKB(int device, std::size_t* kib) {
+  const Lock lock(state().mutex);
+  if (device < 0 || kib == nullptr) return answer(invalid_value);
+  *kib = state().bar_kib;
+  return answer(success);
+}
+
+FAKE_EXPORT CufileError cuFileGetStatsLevel(int* level) {
+  const Lock lock(state().mutex);
+  *level = state().stats_level;
+  return answer(success);
+}
+
+FAKE_EXPORT CufileError cuFileSetStatsLevel(int level) {
+  const Lock lock(state().mutex);
+  if (level < 0 || level > 3) return answer(invalid_value);
+  state().stats_level = level;
+  return answer(success);
+}
+
+FAKE_EXPORT CufileError cuFileStatsStart() {
+  const Lock lock(state().mutex);
+  if (state().stats_level == 0) return answer(5030);
+  state().counting = true;
+  return answer(success);
+}
+
+// One GPU's record of level 3, where this version has it; nothing else is written.
+FAKE_EXPORT CufileError cuFileGetStatsL3(void* out) {
+  const Lock lock(state().mutex);
+  const State& s = state();
+  if (out == nullptr || !s.counting || s.stats_level < 3) return answer(invalid_value);
+  auto* at = static_cast<unsigned char*>(out) + 1024 + (s.version >= 1190 ? 112 : 0);
+  const std::uint32_t gpus = 1;
+  std::memcpy(at, &gpus, sizeof gpus);
+  for (const std::size_t i : {0, 1}) {
+    const auto& of = s.counters[i];
+    const std::uint64_t ways[] = {of.nvfs + of.posix, 0, of.nvfs, of.posix};
+    std::memcpy(at + 8 + (i == 0 ? 48 : 152), ways, sizeof ways);
+  }
   return answer(success);
 }
 
@@ -136,6 +269,8 @@ FAKE_EXPORT CufileError cuFileHandleRegister(void** out, CufileDescriptor* descr
   const Lock lock(state().mutex);
   if (state().register_answer != success) return answer(state().register_answer);
   if (descriptor == nullptr || descriptor->type != 1) return answer(invalid_value);
+  // A library that copies in silence heeds nothing.
+  if (!state().allow_compat && !state().direct && !state().silent) return answer(io_not_supported);
   auto* file = new File{descriptor->fd};
   state().handles.insert(file);
   *out = file;
@@ -150,12 +285,24 @@ FAKE_EXPORT void cuFileHandleDeregister(void* handle) {
 
 FAKE_EXPORT CufileError cuFileBufRegister(const void* memory, std::size_t size, int) {
   const Lock lock(state().mutex);
-  return answer(state().buffers.emplace(memory, size).second ? success : already_registered);
+  State& s = state();
+  if (size > s.register_limit || (s.registered + size) >> 10 > s.bar_kib) {
+    return answer(invalid_mapping_size);
+  }
+  if (!s.buffers.emplace(memory, size).second) return answer(already_registered);
+  s.registered += size;
+  s.most_registered = std::max(s.most_registered, s.registered);
+  ++s.registrations;
+  return answer(success);
 }
 
 FAKE_EXPORT CufileError cuFileBufDeregister(const void* memory) {
   const Lock lock(state().mutex);
-  return answer(state().buffers.erase(memory) != 0 ? success : not_registered);
+  const auto found = state().buffers.find(memory);
+  if (found == state().buffers.end()) return answer(not_registered);
+  state().registered -= found->second;
+  state().buffers.erase(found);
+  return answer(success);
 }
 
 FAKE_EXPORT ssize_t cuFileRead(void* handle, void* memory, std::size_t size, off_t file_offset,

@@ -1,10 +1,13 @@
 #pragma once
 // What the stand-in was told, and what it counts. One mutex guards it all.
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "tests/fakes/fake_cufile.hpp"
 
@@ -21,26 +24,55 @@ using straightway::fakes::CufileProperties;
 enum Code : int {
   success = 0,
   driver_not_initialised = 5001,
+  io_not_supported = 5008,
+  invalid_mapping_size = 5016,
   invalid_value = 5022,
   already_registered = 5023,
   not_registered = 5024,
+  driver_already_open = 5026,
   handle_not_registered = 5027,
 };
+
+constexpr int usual_version = 1200;
+constexpr std::size_t usual_bar_kib = std::size_t{256} << 20;
 
 struct File {
   int fd;
 };
 
+struct Counter {
+  std::uint64_t nvfs = 0;
+  std::uint64_t posix = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct State {
   std::mutex mutex;
   int register_answer = 0;
+  int open_answer = 0;
+  int version = usual_version;
   bool direct = false;
+  bool silent = false;
+  bool lying = false;
+  bool allow_compat = true;
+  bool parallel_io = true;
+  bool counting = false;
+  int stats_level = 0;
+  std::string kernel_path;
+  bool kernel_counts = false;
+  std::size_t bar_kib = usual_bar_kib;
+  std::size_t register_limit = SIZE_MAX;
   int told_transfers = 0;
   ssize_t told_result = 0;
   int told_errno = 0;
   std::uint64_t open_count = 0;
-  std::uint64_t nvfs = 0;
-  std::uint64_t posix = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t largest_call = 0;
+  std::uint64_t registered = 0;
+  std::uint64_t most_registered = 0;
+  std::uint64_t registrations = 0;
+  std::array<Counter, 2> counters;  // reads, writes
+  std::array<Counter, 2> kernel;    // nvfs: calls that nvidia-fs saw
   std::set<File*> handles;
   std::map<const void*, std::size_t> buffers;
 };
@@ -50,6 +82,8 @@ using Lock = std::lock_guard<std::mutex>;
 State& state();  // never freed
 
 enum class Way { read, write };
+// Writes nvidia-fs's counters where they are kept. Under the lock.
+void write_kernel_stats();
 // One transfer, as cuFileRead and cuFileWrite answer.
 ssize_t transfer(Way way, void* handle, void* memory, std::size_t size, off_t file_offset,
                  off_t memory_offset);

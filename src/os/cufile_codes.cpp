@@ -1,9 +1,9 @@
-#include "cufile/codes.hpp"
+#include "os/cufile_codes.hpp"
 
 #include <array>
-#include <cstdlib>
+#include <string>
 
-namespace straightway::cufile {
+namespace straightway::os {
 namespace {
 
 struct Row {
@@ -114,7 +114,7 @@ constexpr std::array<Row, 49> rows = {{
 
 }  // namespace
 
-CodeText describe(int code) {
+CodeText describe_cufile(int code) {
   const int wanted = code < 0 ? -code : code;
   for (const Row& row : rows) {
     if (row.code == wanted) return row.text;
@@ -122,4 +122,11 @@ CodeText describe(int code) {
   return {};
 }
 
-}  // namespace straightway::cufile
+std::string cufile_text(int code) {
+  const auto text = describe_cufile(code);
+  const std::string number = "cuFile code " + std::to_string(code < 0 ? -code : code);
+  if (text.name.empty()) return number;
+  return number + ", " + std::string(text.name) + ": " + std::string(text.meaning);
+}
+
+}  // namespace straightway::os

@@ -1,0 +1,20 @@
+#pragma once
+// What counters say of the transfers that the vendor's library made between two looks. Pure.
+
+#include <cstdint>
+
+#include "transport/cufile_library.hpp"
+
+namespace straightway::drive {
+
+enum class CufileSaid : std::uint8_t {
+  nothing,          // no counter matches exactly what our calls claim, which proves nothing
+  kernel_counted,   // nvidia-fs counted exactly our calls and their bytes
+  library_counted,  // the library counted exactly our calls as direct
+  copied,           // the library counted calls of ours as posix, or nvidia-fs saw none at all
+};
+
+CufileSaid what_counters_say(const transport::CufileCounts& before,
+                             const transport::CufileCounts& after);
+
+}  // namespace straightway::drive

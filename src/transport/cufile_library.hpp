@@ -1,0 +1,126 @@
+#pragma once
+// The vendor's cuFile library, loaded at run time: files and memory registered there, transfers by
+// it, and what it and the kernel module counted.
+//
+// Every call may be made from any thread. Nothing is called unless cuInit succeeded before.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "os/dynamic_library.hpp"
+#include "straightway/result.hpp"
+#include "straightway/route.hpp"
+
+namespace straightway::transport {
+
+// Counters of one direction at one moment.
+struct CufileCounts {
+  // Whether no call of ours was under way while the counters were read.
+  bool quiet = false;
+  std::uint64_t calls = 0;  // of ours, through this library
+  std::uint64_t bytes = 0;  // that they moved
+  bool kernel_counts = false;
+  std::uint64_t kernel_calls = 0;
+  std::uint64_t kernel_failed = 0;
+  std::uint64_t kernel_mib = 0;
+  bool library_counts = false;
+  std::uint64_t nvfs = 0;
+  std::uint64_t p2pdma = 0;
+  std::uint64_t posix = 0;
+};
+
+class CufileLibrary {
+ public:
+  // Loads the library and opens its driver. An error where it is too old, Straightway's own, or
+  // sees no nvidia-fs: newer ones register files without any driver, and then copy. root: where
+  // /proc is, in tests.
+  static Result<std::shared_ptr<CufileLibrary>> open(const std::string& path,
+                                                     const std::string& root = "");
+  // Closes what it opened. No transfer is under way, and no file registered.
+  ~CufileLibrary();
+  CufileLibrary(const CufileLibrary&) = delete;
+  CufileLibrary& operator=(const CufileLibrary&) = delete;
+
+  int version() const { return version_; }  // 1150 is 1.15
+
+  // The handle. An error of origin cufile has its code.
+  Result<void*> register_file(int direct_fd);
+  void deregister_file(void* handle);
+
+  // One transfer to or from device memory: bytes moved, -errno, or -CUfileOpError.
+  std::int64_t move(Direction direction, void* handle, std::uint64_t address,
+                    std::uint64_t size_bytes, std::uint64_t file_offset);
+
+  // Registers the first bytes of a range of device memory: all of them, fewer where the window that
+  // the device shows (BAR1) has no more room, 0 where none can be had. The same number goes back.
+  std::uint64_t register_memory(std::int32_t device, std::uint64_t address,
+                                std::uint64_t size_bytes);
+  void deregister_memory(std::int32_t device, std::uint64_t address, std::uint64_t size_bytes);
+
+  CufileCounts counts(Direction direction);
+
+  // Whether this thread is inside the library right now. What it calls then must not come back.
+  static bool inside();
+
+ private:
+  struct Functions;
+  struct Window {  // what a device lets register
+    std::uint64_t limit_bytes = 0;
+    std::uint64_t used_bytes = 0;
+    std::uint64_t largest_bytes = 0;  // that was not refused
+  };
+  struct Tally {
+    std::atomic<std::uint64_t> begun{0};
+    std::atomic<std::uint64_t> done{0};
+    std::atomic<std::uint64_t> bytes{0};
+  };
+  CufileLibrary(os::DynamicLibrary library, std::string root);
+  Result<void> find_functions();
+  Result<void> open_driver();
+  void start_statistics();
+  Window& window(std::int32_t device);
+  std::uint64_t take_room(Window& window, std::uint64_t size_bytes) const;
+  void read_library_counts(Direction direction, CufileCounts& counts);
+  Tally& tally(Direction direction) { return direction == Direction::read ? reads_ : writes_; }
+
+  const os::DynamicLibrary library_;
+  const std::string root_;
+  std::unique_ptr<Functions> functions_;
+  int version_ = 0;
+  bool opened_ = false;
+  bool counts_ = false;
+  std::uint64_t pinned_limit_bytes_ = 0;
+  std::mutex mutex_;  // of the windows
+  std::map<std::int32_t, Window> windows_;
+  Tally reads_;
+  Tally writes_;
+};
+
+// A file that is registered with the library. close() (and the destructor) takes it back; then no
+// transfer uses it any more.
+class CufileFile {
+ public:
+  static Result<std::shared_ptr<CufileFile>> make(std::shared_ptr<CufileLibrary> library,
+                                                  int direct_fd);
+  ~CufileFile() { close(); }
+  CufileFile(const CufileFile&) = delete;
+  CufileFile& operator=(const CufileFile&) = delete;
+  void* handle() const { return handle_; }
+  CufileLibrary& library() const { return *library_; }
+  void close();
+  // In a forked child the handle is the parent's.
+  void abandon() { handle_ = nullptr; }
+
+ private:
+  CufileFile(std::shared_ptr<CufileLibrary> library, void* handle)
+      : library_(std::move(library)), handle_(handle) {}
+  const std::shared_ptr<CufileLibrary> library_;
+  void* handle_;
+};
+
+}  // namespace straightway::transport

@@ -1,0 +1,266 @@
+// The direct way through the vendor's library, over the simulated GPU and the library's stand-in.
+
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "api/vendor_call.hpp"
+#include "tests/api/vendor_fixture.hpp"
+
+namespace straightway {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(VendorCall, ReadsGoDirectAndNvidiaFsConfirmsThem) {
+  auto options = direct();
+  options.evidence = Demand::observed;
+  const auto receipt = file.read_into(memory(), options).value();
+  expect_arrived(size);
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, size);
+  EXPECT_EQ(share(receipt, Route::nvfs).segments, 3U);
+  EXPECT_EQ(share(receipt, Route::nvfs).evidence,
+            (Evidence{EvidenceKind::observed, Witness::nvidia_fs, Scope::machine}));
+  EXPECT_EQ(cufile.posix(), 0U);
+  EXPECT_THAT(receipt.to_text(), HasSubstr("nvidia-fs counted exactly these calls and bytes"));
+  EXPECT_THAT(receipt.to_json(), HasSubstr("nvidia-fs"));
+}
+
+TEST_F(VendorCall, WritesGoDirectAndEdgesAreStagedAndShown) {
+  const std::vector<char> wanted = tests::pattern(9 * mib);
+  fake_.write(device, wanted.data(), wanted.size());
+  const auto receipt = file.write_from(memory(9 * mib - 100, 50), direct(50)).value();
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, 9 * mib - 8192);
+  EXPECT_EQ(share(receipt, Route::staged).bytes, 8092U);
+  EXPECT_EQ(share(receipt, Route::staged).reason, Reason::edge_block);
+  std::vector<char> found(9 * mib - 100);
+  FILE* written = std::fopen(path.c_str(), "rb");
+  ASSERT_NE(written, nullptr);
+  std::fseek(written, 50, SEEK_SET);
+  ASSERT_EQ(std::fread(found.data(), 1, found.size(), written), found.size());
+  std::fclose(written);
+  EXPECT_TRUE(std::equal(found.begin(), found.end(), wanted.begin() + 50));
+}
+
+TEST_F(VendorCall, ReadsWithEdgesAndBehindTheEndAreExact) {
+  const auto receipt = file.read_into(memory(size), direct(1000)).value();
+  EXPECT_EQ(receipt.moved_bytes, size - 1000);
+  EXPECT_TRUE(receipt.ended_early);
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, size - 4096);
+  expect_arrived(size - 1000, 1000);
+}
+
+TEST_F(VendorCall, PlanningTouchesNoLibrary) {
+  cufile.answer_open(5033);
+  const auto plan = file.explain(Direction::read, memory(), direct()).value();
+  EXPECT_EQ(plan.failure, Reason::none);
+  EXPECT_EQ(plan.runs[0].route, Route::nvfs);
+  EXPECT_EQ(plan.machine->vendor_version, 0);
+  EXPECT_EQ(cufile.open_count(), 0U);
+  EXPECT_EQ(cufile.handles(), 0U);
+}
+
+TEST_F(VendorCall, E5_EveryMissingPrerequisiteIsNamedAndNoByteMoves) {
+  std::filesystem::remove_all(tree.root() + "/proc/driver/nvidia-fs");
+  std::filesystem::remove_all(tree.root() + "/run/udev");
+  begin();
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::route_refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("nvidia-fs is not loaded"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("/run/udev"));
+  EXPECT_EQ(cufile.calls(), 0U);
+  const auto receipt = file.read_into(memory()).value();
+  EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::nvfs_not_loaded);
+  expect_arrived(size);
+}
+
+TEST_F(VendorCall, E2_OnWslTheLibraryIsNotTouched) {
+  tree.write("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n");
+  begin();
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("WSL"));
+  EXPECT_EQ(cufile.open_count(), 0U);
+}
+
+TEST_F(VendorCall, E3_ARefusedFileGoesAnotherWayWithOneWarning) {
+  cufile.answer_register(5027);
+  CallOptions bypass;
+  bypass.cache = Cache::bypass;
+  for (int i = 0; i < 3; ++i) {
+    const auto receipt = file.read_into(memory(), bypass).value();
+    EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+    EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::vendor_refused);
+    EXPECT_THAT(receipt.to_text(), HasSubstr("5027"));
+  }
+  EXPECT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(cufile.calls(), 0U);
+  expect_arrived(size);
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("5027"));
+}
+
+TEST_F(VendorCall, E6_ALibraryThatRegistersWithoutADriverIsNotUsed) {
+  cufile.direct(0);
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::route_refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("sees no nvidia-fs"));
+  EXPECT_EQ(cufile.calls(), 0U);
+  CallOptions bypass;
+  bypass.cache = Cache::bypass;
+  const auto receipt = file.read_into(memory(), bypass).value();
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, 0U);
+  EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::vendor_unusable);
+}
+
+TEST_F(VendorCall, E6_SilentCopiesAreStagedAndClaimedAndRememberedOnce) {
+  cufile.copy_in_silence(1);
+  CallOptions bypass;
+  bypass.cache = Cache::bypass;
+  const auto receipt = file.read_into(memory(), bypass).value();
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, 0U);
+  EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+  EXPECT_EQ(share(receipt, Route::staged).evidence.kind, EvidenceKind::claimed);
+  EXPECT_EQ(share(receipt, Route::staged).reason, Reason::vendor_copies);
+  expect_arrived(size);
+  const auto calls = cufile.calls();
+  const auto second = file.read_into(memory(), bypass).value();
+  EXPECT_EQ(share(second, Route::staged).evidence.kind, EvidenceKind::observed);
+  EXPECT_EQ(second.refused[index(Route::nvfs)], Reason::vendor_copies);
+  EXPECT_FALSE(file.read_into(memory(), direct()));
+  EXPECT_EQ(cufile.calls(), calls);
+}
+
+TEST_F(VendorCall, E6_PolicyDirectFailsOnEvidenceToTheContrary) {
+  cufile.copy_in_silence(1);
+  const auto copied = file.read_into(memory(), direct());
+  ASSERT_FALSE(copied);
+  EXPECT_EQ(copied.error().kind, ErrorKind::route_refused);
+  EXPECT_THAT(copied.error().message(), HasSubstr("copied it through host memory"));
+}
+
+TEST_F(VendorCall, CountersThatLieDoNotMakeItDirect) {
+  cufile.lie(1);
+  const auto copied = file.read_into(memory(), direct());
+  ASSERT_FALSE(copied);
+  EXPECT_THAT(copied.error().message(), HasSubstr("copied it through host memory"));
+}
+
+TEST_F(VendorCall, TheLibrarysWordAloneIsAClaim) {
+  cufile.kernel_stats(stats.c_str(), 0);
+  const auto receipt = file.read_into(memory(), direct()).value();
+  EXPECT_EQ(share(receipt, Route::nvfs).evidence,
+            (Evidence{EvidenceKind::claimed, Witness::vendor_library, Scope::process}));
+  auto options = direct();
+  options.evidence = Demand::observed;
+  const auto missing = file.read_into(memory(), options);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::evidence_missing);
+}
+
+TEST_F(VendorCall, AListedErrorFallsBackOnceAndIsRemembered) {
+  cufile.next_transfers(1, -5010, 0);
+  CallOptions bypass;
+  bypass.cache = Cache::bypass;
+  const auto receipt = file.read_into(memory(), bypass).value();
+  EXPECT_EQ(receipt.moved_bytes, size);
+  expect_arrived(size);
+  EXPECT_GE(receipt.fallbacks, 1U);
+  EXPECT_EQ(receipt.fallback_code, 5010);
+  EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::fell_back);
+  EXPECT_GT(share(receipt, Route::staged).bytes, 0U);
+  EXPECT_THAT(receipt.to_text(), HasSubstr("CU_FILE_NVFS_DRIVER_ERROR"));
+  const auto calls = cufile.calls();
+  EXPECT_EQ(file.read_into(memory(), bypass).value().refused[index(Route::nvfs)],
+            Reason::vendor_refused);
+  EXPECT_EQ(cufile.calls(), calls);
+}
+
+TEST_F(VendorCall, E12_OtherErrorsFailAndDoNotFallBack) {
+  cufile.next_transfers(1, -1, EIO);
+  CallOptions bypass;
+  bypass.cache = Cache::bypass;
+  const auto failed = file.read_into(memory(), bypass);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, EIO);
+  cufile.next_transfers(100, -5010, 0);
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::route_refused);
+  EXPECT_EQ(refused.error().code, 5010);
+}
+
+TEST_F(VendorCall, E10_SubmittedTransfersFollowTheSameRules) {
+  auto job = file.submit_read(memory(), direct()).value();
+  EXPECT_EQ(share(job.result().value(), Route::nvfs).bytes, size);
+  cufile.next_transfers(100, -5036, 0);
+  CallOptions bypass;
+  bypass.cache = Cache::bypass;
+  auto second = file.submit_read(memory(), bypass).value();
+  const auto receipt = second.result().value();
+  EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+  EXPECT_EQ(receipt.fallback_code, 5036);
+  expect_arrived(size);
+}
+
+TEST_F(VendorCall, E10_ManyRangesFollowTheSameRules) {
+  const std::vector<RangeRequest> ranges = {{0, mib, memory(mib)},
+                                            {4 * mib, mib, memory(mib, 2 * mib)}};
+  const auto receipt = file.read_ranges(ranges, direct()).value();
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, 2 * mib);
+  EXPECT_EQ(share(receipt, Route::nvfs).evidence.kind, EvidenceKind::observed);
+  cufile.copy_in_silence(1);
+  EXPECT_FALSE(file.read_ranges(ranges, direct()));
+  CallOptions bypass;
+  bypass.cache = Cache::bypass;
+  const auto staged = file.read_ranges(ranges, bypass).value();
+  EXPECT_EQ(share(staged, Route::staged).bytes, 2 * mib);
+  EXPECT_EQ(staged.refused[index(Route::nvfs)], Reason::vendor_copies);
+}
+
+TEST_F(VendorCall, ShortAnswersAreContinued) {
+  cufile.next_transfers(2, 8192, 0);
+  const auto receipt = file.read_into(memory(), direct()).value();
+  EXPECT_EQ(receipt.moved_bytes, size);
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, size);
+  EXPECT_GE(receipt.retries, 2U);
+  expect_arrived(size);
+}
+
+TEST_F(VendorCall, AutoKeepsBytesThatThePageCacheIsToKeep) {
+  const auto receipt = file.read_into(memory()).value();
+  EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+  EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::not_preferred);
+  EXPECT_EQ(cufile.calls(), 0U);
+}
+
+TEST_F(VendorCall, ManyThreadsAtOnceAreExactOrClaimed) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const auto offset = static_cast<std::uint64_t>(i) * 3 * mib;
+      const auto receipt = file.read_into(memory(3 * mib, offset), direct(offset)).value();
+      EXPECT_EQ(share(receipt, Route::nvfs).bytes, 3 * mib);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  expect_arrived(size);
+}
+
+TEST_F(VendorCall, NoneMeansNever) {
+  ContextOptions options;
+  context.reset();
+  file = {};
+  options.vendor_library = "none";
+  context = Context::around(Engine::create(options, os::kernel(), tree.root()).value());
+  file = File::open(path, "r", {}, context).value();
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("no libcufile.so.0"));
+}
+
+}  // namespace
+}  // namespace straightway

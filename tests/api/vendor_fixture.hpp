@@ -1,0 +1,96 @@
+#pragma once
+// A machine that has all that the route nvfs asks for, as fake facts: the simulated GPU, the
+// stand-in of the vendor's library, nvidia-fs's files, and a file on ext4 on an NVMe drive.
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "api/engine.hpp"
+#include "straightway/file.hpp"
+#include "tests/fakes/fake_cufile.hpp"
+#include "tests/memory/gpu_fixture.hpp"
+#include "tests/os/temp_tree.hpp"
+#include "tests/temp_file.hpp"
+
+namespace straightway {
+
+class VendorCall : public memory::Gpu {
+ protected:
+  static constexpr std::uint64_t mib = 1 << 20;
+
+  VendorCall() : cufile(FAKES_DIR "/cufile/libcufile.so.0"), bytes(tests::pattern(size)) {
+    cufile.heal();
+    cufile.direct(1);
+    path = tree.write("file", {bytes.data(), bytes.size()});
+    const std::string disk = "../../devices/pci0000:00/0000:00:03.0/nvme/nvme0/nvme0n1";
+    struct stat status{};
+    ::stat(path.c_str(), &status);
+    const auto number =
+        std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
+    tree.write("proc/self/mountinfo", "9001 1 " + number + " / / rw - ext4 /dev/nvme0n1 rw\n");
+    tree.folder("sys/dev/block/" + disk);
+    tree.link("sys/dev/block/" + number, disk);
+    tree.folder("run/udev");
+    tree.write("dev/nvidia-fs0", "");
+    stats = tree.write("proc/driver/nvidia-fs/stats", "");
+    cufile.kernel_stats(stats.c_str(), 1);
+  }
+  ~VendorCall() override {
+    file = {};
+    context.reset();
+    EXPECT_EQ(cufile.handles(), 0U);
+    EXPECT_EQ(cufile.buffers(), 0U);
+    EXPECT_EQ(cufile.open_count(), 0U);
+    cufile.heal();
+  }
+  void SetUp() override {
+    Gpu::SetUp();
+    use_device(0);
+    device = user_memory(size);
+    begin();
+    if (file.facts()->direct_offset_align_bytes == 0) GTEST_SKIP() << "no O_DIRECT in TMPDIR";
+  }
+  void begin(ContextOptions options = {}, OpenOptions open = {}) {
+    file = {};
+    options.vendor_library = FAKES_DIR "/cufile/libcufile.so.0";
+    options.on_warning = [this](std::string_view text) { warnings.emplace_back(text); };
+    context = Context::around(Engine::create(options, os::kernel(), tree.root()).value());
+    file = File::open(path, "r+", open, context).value();
+  }
+  Memory memory(std::uint64_t count = size, std::uint64_t offset = 0) const {
+    return {reinterpret_cast<void*>(device + offset), count};
+  }
+  static CallOptions direct(std::uint64_t offset = 0) {
+    CallOptions options;
+    options.policy = Policy::direct;
+    options.offset = offset;
+    return options;
+  }
+  void expect_arrived(std::uint64_t count, std::uint64_t offset = 0) {
+    const auto got = device_bytes(device, count);
+    EXPECT_TRUE(
+        std::equal(got.begin(), got.end(), bytes.begin() + static_cast<long>(offset),
+                   [](unsigned char a, char b) { return a == static_cast<unsigned char>(b); }));
+  }
+  static const RouteShare& share(const Receipt& receipt, Route route) {
+    return receipt.routes[index(route)];
+  }
+
+  static constexpr std::size_t size = 12 * mib;
+  os::TempTree tree;
+  fakes::FakeCufile cufile;
+  std::vector<char> bytes;
+  std::string path;
+  std::string stats;
+  std::vector<std::string> warnings;
+  memory::cuda::DevicePointer device = 0;
+  std::shared_ptr<Context> context;
+  File file;
+};
+
+}  // namespace straightway

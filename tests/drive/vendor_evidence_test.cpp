@@ -1,0 +1,92 @@
+#include "drive/vendor_evidence.hpp"
+
+#include <gtest/gtest.h>
+
+namespace straightway::drive {
+namespace {
+
+using transport::CufileCounts;
+
+constexpr std::uint64_t mib = 1 << 20;
+
+// Four calls of 4 MiB, counted as direct by both.
+struct Look {
+  CufileCounts before;
+  CufileCounts after;
+  Look() {
+    before = {true, 10, 10 * mib, true, 70, 1, 700, true, 20, 5, 3};
+    after = before;
+    after.calls += 4;
+    after.bytes += 16 * mib;
+    after.kernel_calls += 4;
+    after.kernel_mib += 16;
+    after.nvfs += 4;
+  }
+  CufileSaid said() const { return what_counters_say(before, after); }
+};
+
+TEST(VendorEvidence, ExactCountersOfTheKernelConfirm) {
+  Look look;
+  EXPECT_EQ(look.said(), CufileSaid::kernel_counted);
+  ++look.after.kernel_mib;  // a fraction of a MiB was there before
+  EXPECT_EQ(look.said(), CufileSaid::kernel_counted);
+}
+
+TEST(VendorEvidence, WhatDoesNotMatchExactlyProvesNothing) {
+  for (const int change : {1, 2, 3, 4, 5}) {
+    Look look;
+    look.before.library_counts = false;
+    if (change == 1) ++look.after.kernel_calls;  // of another program
+    if (change == 2) look.after.kernel_mib += 2;
+    if (change == 3) ++look.after.kernel_failed;
+    if (change == 4) --look.after.kernel_calls;
+    if (change == 5) look.after.kernel_calls = 4;  // somebody set it to zero
+    EXPECT_EQ(look.said(), CufileSaid::nothing) << change;
+    look.before.library_counts = true;  // whose word is then all there is
+    EXPECT_EQ(look.said(), CufileSaid::library_counted) << change;
+  }
+}
+
+TEST(VendorEvidence, CallsUnderWayProveNothing) {
+  Look look;
+  look.after.quiet = false;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+  look = {};
+  look.before.quiet = false;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+}
+
+TEST(VendorEvidence, E6_PosixCountsOfTheLibraryAreTakenAtTheirWord) {
+  Look look;
+  look.after.nvfs -= 4;
+  look.after.posix += 4;
+  EXPECT_EQ(look.said(), CufileSaid::copied);
+  look.after.nvfs += 2;  // some of them is enough
+  look.after.posix -= 2;
+  EXPECT_EQ(look.said(), CufileSaid::copied);
+  look.after.posix += 9;  // somebody else's too: whose they are cannot be told
+  look.after.kernel_counts = false;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+}
+
+TEST(VendorEvidence, AKernelThatSawNothingIsBelievedBeforeTheLibrary) {
+  Look look;
+  look.after.kernel_calls = look.before.kernel_calls;
+  look.after.kernel_mib = look.before.kernel_mib;
+  EXPECT_EQ(look.said(), CufileSaid::copied);
+  look.after.nvfs -= 4;
+  look.after.p2pdma += 4;  // which never shows there
+  EXPECT_EQ(look.said(), CufileSaid::library_counted);
+}
+
+TEST(VendorEvidence, WithoutCountersThereIsNone) {
+  Look look;
+  look.after.kernel_counts = look.after.library_counts = false;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+  look = {};
+  look.after.calls = look.before.calls;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+}
+
+}  // namespace
+}  // namespace straightway::drive

@@ -1,0 +1,198 @@
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "tests/fakes/fake_cufile.hpp"
+#include "tests/memory/gpu_fixture.hpp"
+#include "transport/vendor_cufile.hpp"
+
+namespace straightway::transport {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* library_path = FAKES_DIR "/cufile/libcufile.so.0";
+constexpr std::size_t mib = 1 << 20;
+
+bool all(const std::vector<unsigned char>& bytes, unsigned char value) {
+  return std::all_of(bytes.begin(), bytes.end(), [&](unsigned char byte) { return byte == value; });
+}
+
+class VendorCufileTest : public memory::Gpu {
+ protected:
+  VendorCufileTest() : cufile(library_path) {
+    cufile.heal();
+    fd = memfd_create("vendor", MFD_CLOEXEC);
+    const std::vector<char> content(size, 7);
+    EXPECT_EQ(pwrite(fd, content.data(), size, 0), static_cast<ssize_t>(size));
+    device = fake_.allocate(0, size);
+  }
+  ~VendorCufileTest() override {
+    file.reset();
+    library.reset();
+    EXPECT_EQ(cufile.handles(), 0U);
+    EXPECT_EQ(cufile.buffers(), 0U);
+    EXPECT_EQ(cufile.open_count(), 0U);
+    cufile.heal();
+    fake_.release(device);
+    ::close(fd);
+  }
+  void open() {
+    cufile.direct(1);
+    library = memory::must(CufileLibrary::open(library_path));
+    file = memory::must(CufileFile::make(library, fd));
+  }
+  std::string refusal() {
+    const auto opened = CufileLibrary::open(library_path);
+    return opened ? "" : opened.error().why;
+  }
+  Completion move(std::uint64_t offset, std::uint64_t bytes,
+                  Direction direction = Direction::read) {
+    VendorCufile transport(library, cuda_.space, 0);
+    Segment segment;
+    segment.cookie = 3;
+    segment.direction = direction;
+    segment.file = memory::must(transport.attach(FileRef{-1, fd, nullptr, file})).direct_token;
+    segment.address = device + offset;
+    segment.file_offset = offset;
+    segment.size_bytes = segment.envelope_bytes = bytes;
+    Completion completion;
+    EXPECT_EQ(transport.submit({&segment, 1}), 1U);
+    EXPECT_EQ(transport.reap({&completion, 1}), 1U);
+    EXPECT_EQ(completion.cookie, 3U);
+    return completion;
+  }
+
+  static constexpr std::size_t size = 16 * mib;
+  fakes::FakeCufile cufile;
+  int fd;
+  memory::cuda::DevicePointer device = 0;
+  std::shared_ptr<CufileLibrary> library;
+  std::shared_ptr<CufileFile> file;
+};
+
+TEST_F(VendorCufileTest, MovesBytesInBothDirections) {
+  open();
+  EXPECT_EQ(move(mib, 4 * mib).result, static_cast<std::int64_t>(4 * mib));
+  EXPECT_TRUE(all(device_bytes(device + mib, 4 * mib), 7));
+  EXPECT_TRUE(all(device_bytes(device, mib), 0));
+  const std::vector<unsigned char> nines(mib, 9);
+  fake_.write(device, nines.data(), mib);
+  EXPECT_EQ(move(0, mib, Direction::write).result, static_cast<std::int64_t>(mib));
+  std::vector<unsigned char> written(mib);
+  EXPECT_EQ(pread(fd, written.data(), mib, 0), static_cast<ssize_t>(mib));
+  EXPECT_TRUE(all(written, 9));
+}
+
+TEST_F(VendorCufileTest, RegistersOnlyForTheLengthOfACall) {
+  open();
+  move(0, 8 * mib);
+  EXPECT_EQ(cufile.registrations(), 1U);
+  EXPECT_EQ(cufile.buffers(), 0U);
+  move(0, 4096);  // the library's own memory does
+  EXPECT_EQ(cufile.registrations(), 1U);
+}
+
+TEST_F(VendorCufileTest, E17_OneCallLargerThanTheWindowGoesInChunks) {
+  cufile.bar_kib(8 << 10);  // 8 MiB, of which half is used
+  open();
+  EXPECT_EQ(move(0, size).result, static_cast<std::int64_t>(size));
+  EXPECT_TRUE(all(device_bytes(device, size), 7));
+  EXPECT_EQ(cufile.calls(), 4U);
+  EXPECT_EQ(cufile.largest_call(), 4 * mib);
+  EXPECT_LE(cufile.most_registered(), 4 * mib);
+}
+
+TEST_F(VendorCufileTest, E18_RefusedRegistrationGoesSmallerThenWithout) {
+  cufile.register_limit(3 * mib);
+  open();
+  EXPECT_EQ(move(0, size).result, static_cast<std::int64_t>(size));
+  EXPECT_TRUE(all(device_bytes(device, size), 7));
+  EXPECT_EQ(cufile.largest_call(), 2 * mib);
+  cufile.register_limit(1000);
+  EXPECT_EQ(move(0, size).result, static_cast<std::int64_t>(size));
+  EXPECT_EQ(cufile.largest_call(), size);  // by way of the library's own memory
+}
+
+TEST_F(VendorCufileTest, AnswersAreOneCompletionEach) {
+  open();
+  cufile.next_transfers(1, -5010, 0);
+  EXPECT_EQ(move(0, mib).result, -5010);
+  cufile.next_transfers(1, -1, EIO);
+  EXPECT_EQ(move(0, mib).result, -EIO);
+  cufile.next_transfers(1, -1, 5027);
+  EXPECT_EQ(move(0, mib).result, -5027);
+  cufile.next_transfers(1, 4096, 0);
+  EXPECT_EQ(move(0, mib).result, 4096);
+  EXPECT_EQ(move(size - 4096, 4096).result, 4096);
+  EXPECT_EQ(cufile.buffers(), 0U);
+}
+
+TEST_F(VendorCufileTest, WhatIsNotRegisteredIsNotAttached) {
+  open();
+  VendorCufile transport(library, cuda_.space, 0);
+  EXPECT_FALSE(transport.attach(FileRef{fd, fd}));
+  EXPECT_FALSE(transport.attach(MemoryRange{SpaceKind::host, -1, 4096, 4096}));
+  EXPECT_TRUE(transport.attach(MemoryRange{SpaceKind::cuda, 0, 4096, 4096}));
+  file->close();
+  EXPECT_FALSE(transport.attach(FileRef{-1, fd, nullptr, file}));
+}
+
+TEST_F(VendorCufileTest, LibrariesThatAreNotFitAreRefusedWithTheReason) {
+  EXPECT_THAT(refusal(), HasSubstr("sees no nvidia-fs"));  // and registers files all the same
+  cufile.direct(1);
+  cufile.version(1070);
+  EXPECT_THAT(refusal(), HasSubstr("too old"));
+  cufile.version(1200);
+  cufile.answer_open(5033);
+  EXPECT_THAT(refusal(), HasSubstr("CU_FILE_NVFS_SETUP_ERROR"));
+  const auto relative = CufileLibrary::open("libcufile.so.0");
+  ASSERT_FALSE(relative);
+  EXPECT_THAT(relative.error().why, HasSubstr("absolute"));
+  const auto own = CufileLibrary::open(OWN_CUFILE);
+  ASSERT_FALSE(own);
+  EXPECT_THAT(own.error().why, HasSubstr("Straightway's own"));
+}
+
+TEST_F(VendorCufileTest, IsToldNeitherToCutNorToCopy) {
+  open();
+  move(0, size);
+  EXPECT_EQ(cufile.calls(), 1U);
+  EXPECT_EQ(library->counts(Direction::read).library_counts, true);
+  EXPECT_EQ(library->counts(Direction::read).calls, 1U);
+  file.reset();
+  library.reset();
+  cufile.direct(0);
+  cufile.copy_in_silence(0);
+  // Had it been told nothing, it would register the file here, and copy.
+  EXPECT_THAT(refusal(), HasSubstr("sees no nvidia-fs"));
+}
+
+TEST_F(VendorCufileTest, AnOpenLibraryIsUsedAsItIs) {
+  cufile.direct(1);
+  const auto open_driver = cufile.find<fakes::CufileError (*)()>("cuFileDriverOpen");
+  open_driver();
+  open();
+  const auto before = library->counts(Direction::read);
+  move(0, size);  // which it cuts in two
+  const auto after = library->counts(Direction::read);
+  EXPECT_EQ(after.nvfs - before.nvfs, 2U);
+  EXPECT_EQ(after.calls - before.calls, 1U);
+  file.reset();
+  library.reset();
+  EXPECT_EQ(cufile.open_count(), 1U);
+  cufile.find<fakes::CufileError (*)()>("cuFileDriverClose_v2")();
+}
+
+TEST_F(VendorCufileTest, An1_15IsNotMadeToCount) {
+  cufile.version(1150);
+  open();
+  EXPECT_FALSE(library->counts(Direction::read).library_counts);
+}
+
+}  // namespace
+}  // namespace straightway::transport
