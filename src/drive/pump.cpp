@@ -148,12 +148,12 @@ void Pump::Loop::run() {
 }
 
 bool Pump::Loop::take_orders() {
-  std::vector<std::shared_ptr<Order>> orders;
+  std::vector<std::shared_ptr<Order>> taken;
   {
     const std::lock_guard lock(mutex);
-    orders.swap(inbox);
+    taken.swap(inbox);
   }
-  for (auto& order : orders) {
+  for (auto& order : taken) {
     auto free = std::find_if(actives.begin(), actives.end(),
                              [](const Active& active) { return active.order == nullptr; });
     Active next;
@@ -164,7 +164,7 @@ bool Pump::Loop::take_orders() {
       give_up(next);
     }
   }
-  return !orders.empty();
+  return !taken.empty();
 }
 
 bool Pump::Loop::append(Active& active) {

@@ -350,7 +350,9 @@ TEST_F(Transfers, C7_CancelAndDeadlineWaitForWhatIsUnderWay) {
     auto job = std::move(file.submit_read(memory_of(memory), options)).value();
     while (kernel.in_flight.load() == 0 && !job.done()) std::this_thread::yield();
     if (job.done()) continue;  // so slow a machine that the deadline passed before it began
-    if (!by_deadline) EXPECT_TRUE(job.cancel());
+    if (!by_deadline) {
+      EXPECT_TRUE(job.cancel());
+    }
     EXPECT_EQ(job.result(300ms).error().kind, ErrorKind::deadline_exceeded);
     EXPECT_FALSE(job.done());
     gate.open();
@@ -368,13 +370,17 @@ TEST_F(Transfers, A8_AFileThatIsTruncatedMeanwhileEndsThere) {
     const auto file = open();
     std::atomic<bool> cut{false};
     kernel.on_move = [&](tests::Attempt&) -> std::optional<std::int64_t> {
-      if (!cut.exchange(true)) EXPECT_EQ(::truncate(path.c_str(), 3 * mib + 17), 0);
+      if (!cut.exchange(true)) {
+        EXPECT_EQ(::truncate(path.c_str(), 3 * mib + 17), 0);
+      }
       return std::nullopt;
     };
     std::vector<char> memory(bytes.size(), 'x');
     CallOptions options;
     options.cache = cache;
-    if (cache == Cache::bypass) EXPECT_EQ(::truncate(path.c_str(), 3 * mib + 17), 0);
+    if (cache == Cache::bypass) {
+      EXPECT_EQ(::truncate(path.c_str(), 3 * mib + 17), 0);
+    }
     const auto receipt = file.read_into(memory_of(memory), options);
     ASSERT_TRUE(receipt) << receipt.error().message();
     EXPECT_TRUE(receipt->ended_early);
@@ -393,7 +399,9 @@ TEST_F(Transfers, D15_AFileThatIsEmptiedMeanwhileIsShortNotASignal) {
   const auto file = open();
   std::atomic<int> reads{0};
   kernel.on_move = [&](tests::Attempt&) -> std::optional<std::int64_t> {
-    if (++reads == 3) EXPECT_EQ(::truncate(path.c_str(), 0), 0);
+    if (++reads == 3) {
+      EXPECT_EQ(::truncate(path.c_str(), 0), 0);
+    }
     return std::nullopt;
   };
   std::vector<char> memory(bytes.size());

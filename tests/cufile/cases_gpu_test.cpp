@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "os/cufile_codes.hpp"
 #include "tests/cufile/library.hpp"
 
 namespace straightway::cufile {

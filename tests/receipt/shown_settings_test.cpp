@@ -13,7 +13,7 @@ std::size_t count_of(Door door, const std::string& layer) {
 }
 
 TEST(ShownSettings, EachDoorShowsTheLayersThatItUses) {
-  EXPECT_EQ(count_of(Door::straightway, ""), 7u);
+  EXPECT_EQ(count_of(Door::straightway, ""), 8u);
   EXPECT_EQ(count_of(Door::straightway, "front"), 0u);
   EXPECT_EQ(count_of(Door::straightway, "cufile"), 0u);
   EXPECT_EQ(count_of(Door::kvikio, "front"), 4u);

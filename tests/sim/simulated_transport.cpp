@@ -75,7 +75,7 @@ void SimulatedTransport::check_envelope(const Segment& segment, std::size_t leg)
   }
 }
 
-void SimulatedTransport::check_cache(const Segment& segment, std::size_t leg) {
+void SimulatedTransport::check_cache(const Segment& segment) {
   const bool any = segment.dontcache || segment.trim;
   if (any && (segment.direct_io || segment.direction == Direction::write)) {
     world_.broken("a word about the page cache for what does not go through it");
@@ -99,7 +99,7 @@ void SimulatedTransport::check(const Segment& segment, std::size_t leg) {
   const auto token = (direct_ ? direct_token : buffered_token) + account.leg.file;
   if (segment.file != token) world_.broken("a segment with another file's token");
   check_envelope(segment, leg);
-  check_cache(segment, leg);
+  check_cache(segment);
   for (const auto& other : in_flight_) {
     if (other.segment.cookie == segment.cookie) world_.broken("a cookie that is in flight");
     if (segment.address < other.segment.address + other.segment.size_bytes &&

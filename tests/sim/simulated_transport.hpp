@@ -34,7 +34,7 @@ class SimulatedTransport final : public transport::Transport {
   };
 
   void check(const transport::Segment& segment, std::size_t leg);
-  void check_cache(const transport::Segment& segment, std::size_t leg);
+  void check_cache(const transport::Segment& segment);
   void check_envelope(const transport::Segment& segment, std::size_t leg);
   std::size_t leg_of(const transport::Segment& segment);
   transport::Completion complete(const InFlight& done);
