@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,13 @@ struct RangeRequest {
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
   Memory memory;
+};
+
+// One range of a many-range call with one memory.
+struct PlacedRange {
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t size_bytes = 0;
+  std::uint64_t position = 0;  // in the memory
 };
 
 namespace drive {
@@ -174,6 +182,17 @@ class File {
                                const CallOptions& options = {}) const;
   // As a job; owner is released when it is drained.
   Result<Job> submit_ranges(Direction direction, const std::vector<RangeRequest>& ranges,
+                            const CallOptions& options = {},
+                            std::shared_ptr<void> owner = nullptr) const;
+  // The same with one memory for all ranges, which are read before these return. Before anything
+  // moves, all of them are checked: what lies outside the memory is an error, and so are two ranges
+  // that would fill the same bytes of it (a read) or of the file (a write), since nobody could say
+  // whose bytes remain.
+  Result<Receipt> read_ranges(Memory into, std::span<const PlacedRange> ranges,
+                              const CallOptions& options = {}) const;
+  Result<Receipt> write_ranges(Memory from, std::span<const PlacedRange> ranges,
+                               const CallOptions& options = {}) const;
+  Result<Job> submit_ranges(Direction direction, Memory memory, std::span<const PlacedRange> ranges,
                             const CallOptions& options = {},
                             std::shared_ptr<void> owner = nullptr) const;
   // Registers pages; takes about 70 ms a GiB. An error where that cannot be made safe (file system,

@@ -332,6 +332,25 @@ SW_API sw_status sw_write_ranges(const sw_file* file, const sw_range* ranges, si
                                  const sw_call_options* options, sw_receipt** receipt,
                                  sw_error* error);
 
+/* One range of a many-range call with one memory. Never grows. */
+typedef struct sw_placed_range {
+  uint64_t offset; /* in the file */
+  uint64_t size_bytes;
+  uint64_t position; /* in the memory */
+} sw_placed_range;
+
+/* As sw_read_ranges, with one memory for all. Before anything moves, all ranges are checked: what
+ * lies outside the memory is SW_INVALID_ARGUMENT, and so are two ranges that would fill the same
+ * bytes of it (a read) or of the file (a write). */
+SW_API sw_status sw_read_ranges_into(const sw_file* file, void* address, size_t memory_bytes,
+                                     const sw_placed_range* ranges, size_t count,
+                                     const sw_call_options* options, sw_receipt** receipt,
+                                     sw_error* error);
+SW_API sw_status sw_write_ranges_from(const sw_file* file, const void* address, size_t memory_bytes,
+                                      const sw_placed_range* ranges, size_t count,
+                                      const sw_call_options* options, sw_receipt** receipt,
+                                      sw_error* error);
+
 /* One range of one of many files. Never grows. */
 typedef struct sw_path_range {
   const char* path;

@@ -9,6 +9,7 @@
 #include "arguments.hpp"
 #include "bridge.hpp"
 #include "memory.hpp"
+#include "placed.hpp"
 #include "straightway/file.hpp"
 #include "text.hpp"
 #include "values.hpp"
@@ -290,6 +291,28 @@ void submit_ranges(nb::handle self, JobBox& job, nb::handle direction_word, nb::
   job.ranges = requests.size();
 }
 
+// One memory for all ranges.
+void submit_placed(nb::handle self, JobBox& job, nb::handle direction_word, nb::handle ranges,
+                   nb::handle array, const nb::tuple& keywords) {
+  bridge().collect();
+  const Direction direction = to_word("direction", direction_word, all_directions);
+  CallOptions options = to_options(keywords);
+  const auto placed = to_placed(ranges);
+  Found found = find_memory(array, direction, options.stream);
+  if (!options.stream) options.stream = found.stream;
+  auto kept = std::make_shared<Kept>();
+  kept->memory = share(std::move(found.lease));
+  kept->file = share(Lease(Py_NewRef(self.ptr())));
+  const File& file = nb::cast<FileBox&>(self).file;
+  auto result = [&] {
+    const Unlocked unlocked;
+    return file.submit_ranges(direction, found.memory, placed, options, std::move(kept));
+  }();
+  job.job = value_or_raise(std::move(result));
+  job.submitted = true;
+  job.ranges = placed.size();
+}
+
 Receipt read_files(nb::handle entries, const ContextBox* context, const nb::tuple& keywords) {
   bridge().collect();
   CallOptions options = to_options(keywords);
@@ -449,6 +472,7 @@ void bind_file(nb::module_& module) {
       .def("transfer", transfer)
       .def("submit", submit, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("submit_ranges", submit_ranges)
+      .def("submit_placed", submit_placed)
       .def("explain_array", explain_array)
       .def("explain_space", explain_space, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
            nb::arg())

@@ -19,6 +19,8 @@ from ._values import Plan, Receipt, wrap
 Size = SupportsIndex | str
 Progress = Callable[[int, int], object]
 Range = tuple[Size, "Size | None", Any]
+# (offset, size, position) or (offset, size) tuples, or an array of int64 or uint64 with such rows.
+PlacedRanges = Iterable[tuple[Size, Size, Size]] | Iterable[tuple[Size, Size]] | memoryview
 # policy, cache, evidence, exact, sync, stream, deadline
 _Call = tuple[Any, Any, Any, Any, Any, Any, Any]
 FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -87,6 +89,14 @@ def open(
         return File._wrap(_straightway.open_descriptor(descriptor, policy, cache, inner))
     name = _encode(path, "a str, bytes, path-like or descriptor")
     return File._wrap(_straightway.open_path(name, plain, policy, cache, inner))
+
+
+def _is_buffer(ranges: object) -> bool:
+    try:
+        memoryview(ranges)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
 
 
 def _check_progress(progress: Progress | None) -> None:
@@ -277,10 +287,19 @@ class File:
         self._file.submit(job, direction, (array, offset, size), call, progress)
         return wrap_job(job)
 
-    def _transfer_ranges(self, direction: str, ranges: Iterable[Range], call: _Call) -> Receipt:
+    def _transfer_ranges(
+        self, direction: str, ranges: Any, array: Any, name: str, call: _Call
+    ) -> Receipt:
+        if array is None and _is_buffer(ranges):
+            raise TypeError(
+                f"ranges: an array of numbers needs {name}=, the one array for all ranges"
+            )
         job = _straightway.Job()
         try:
-            self._file.submit_ranges(job, direction, iter(ranges), call)
+            if array is None:
+                self._file.submit_ranges(job, direction, iter(ranges), call)
+            else:
+                self._file.submit_placed(job, direction, ranges, array, call)
             return finish(job, None)
         except BaseException:
             abandon(job)
@@ -288,8 +307,9 @@ class File:
 
     def read_ranges(
         self,
-        ranges: Iterable[Range],
+        ranges: Iterable[Range] | PlacedRanges,
         *,
+        into: Any = None,
         policy: str | None = None,
         cache: str | None = None,
         exact: bool = False,
@@ -297,9 +317,16 @@ class File:
         deadline: float | None = None,
         evidence: str | None = None,
     ) -> Receipt:
-        """Reads many (offset, size, array) ranges in one call, with one receipt.
+        """Reads many ranges in one call, with one receipt.
 
-        size may be None: the array's. All arrays lie in host memory, or all on one device.
+        ranges: (offset, size, array) tuples; size may be None: the array's. All arrays lie in host
+        memory, or all on one device.
+
+        With into, one array for all: (offset, size, position) tuples, position in bytes from the
+        array's begin, or an N x 3 array of int64 or uint64 with such rows, which costs no Python
+        object for each range. Without positions (tuples of two, an N x 2 array) the ranges lie one
+        after another. Before anything moves, all are checked: what lies outside the array is a
+        ValueError, and so are two ranges that would fill the same bytes of it.
 
         >>> import straightway as sw
         >>> head, tail = bytearray(8), bytearray(4)
@@ -307,14 +334,19 @@ class File:
         ...     receipt = file.read_ranges([(0, 8, head), (50, None, tail)])
         >>> list(receipt.ranges.moved_bytes)
         [8, 4]
+        >>> with sw.open(path) as file:
+        ...     receipt = file.read_ranges([(0, 8, 4), (50, 4, 0)], into=bytearray(12))
+        >>> receipt.moved_bytes
+        12
         """
         call = (policy, cache, evidence, exact, None, stream, deadline)
-        return self._transfer_ranges("read", ranges, call)
+        return self._transfer_ranges("read", ranges, into, "into", call)
 
     def write_ranges(
         self,
-        ranges: Iterable[Range],
+        ranges: Iterable[Range] | PlacedRanges,
         *,
+        source: Any = None,
         policy: str | None = None,
         cache: str | None = None,
         sync: str = "none",
@@ -322,16 +354,21 @@ class File:
         deadline: float | None = None,
         evidence: str | None = None,
     ) -> Receipt:
-        """Writes many (offset, size, array) ranges in one call, with one receipt.
+        """Writes many ranges in one call, with one receipt.
+
+        As read_ranges: (offset, size, array) tuples, or with source, one array for all, (offset,
+        size, position) tuples or an array of such rows. With source, two ranges that would write
+        the same bytes of the file are a ValueError; they may share bytes of the array.
 
         >>> import straightway as sw
         >>> with sw.open(new_path, "w") as file:
         ...     receipt = file.write_ranges([(0, 2, b"ab"), (2, None, b"cde")])
-        >>> receipt.moved_bytes
-        5
+        ...     again = file.write_ranges([(5, 2, 0), (7, 2, 0)], source=b"fg")
+        >>> receipt.moved_bytes + again.moved_bytes
+        9
         """
         call = (policy, cache, evidence, False, sync, stream, deadline)
-        return self._transfer_ranges("write", ranges, call)
+        return self._transfer_ranges("write", ranges, source, "source", call)
 
     def explain(
         self,

@@ -85,6 +85,9 @@ class File:
     def submit_ranges(
         self, job: Job, direction: str, ranges: Iterable[Any], keywords: _Keywords, /
     ) -> None: ...
+    def submit_placed(
+        self, job: Job, direction: str, ranges: Any, array: Any, keywords: _Keywords, /
+    ) -> None: ...
     def explain_array(self, direction: str, place: _Place, keywords: _Keywords, /) -> Plan: ...
     def explain_space(
         self, direction: str, device: int, offset: Any, size: Any, keywords: _Keywords, /

@@ -100,6 +100,15 @@ Result<std::vector<RangeRequest>> ranges_of(const sw_range* ranges, std::size_t 
   return requests;
 }
 
+Result<std::vector<PlacedRange>> placed_of(const sw_placed_range* ranges, std::size_t count) {
+  if (ranges == nullptr && count != 0) return null_argument("ranges");
+  std::vector<PlacedRange> placed;
+  placed.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    placed.push_back({ranges[i].offset, ranges[i].size_bytes, ranges[i].position});
+  return placed;
+}
+
 Result<std::vector<FileRequest>> paths_of(const sw_path_range* ranges, std::size_t count) {
   if (ranges == nullptr && count != 0) return null_argument("ranges");
   std::vector<FileRequest> requests;
@@ -293,6 +302,28 @@ sw_status sw_write_ranges(const sw_file* file, const sw_range* ranges, size_t co
     auto requests = ranges_of(ranges, count);
     if (!requests) return requests.error();
     return file->file.write_ranges(*requests, taken);
+  });
+}
+
+sw_status sw_read_ranges_into(const sw_file* file, void* address, size_t memory_bytes,
+                              const sw_placed_range* ranges, size_t count,
+                              const sw_call_options* options, sw_receipt** receipt,
+                              sw_error* error) {
+  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
+    auto placed = placed_of(ranges, count);
+    if (!placed) return placed.error();
+    return file->file.read_ranges(memory_of(address, memory_bytes), *placed, taken);
+  });
+}
+
+sw_status sw_write_ranges_from(const sw_file* file, const void* address, size_t memory_bytes,
+                               const sw_placed_range* ranges, size_t count,
+                               const sw_call_options* options, sw_receipt** receipt,
+                               sw_error* error) {
+  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
+    auto placed = placed_of(ranges, count);
+    if (!placed) return placed.error();
+    return file->file.write_ranges(memory_of(address, memory_bytes), *placed, taken);
   });
 }
 

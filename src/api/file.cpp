@@ -8,6 +8,7 @@
 #include "api/job.hpp"
 #include "api/open_file.hpp"
 #include "api/peer_call.hpp"
+#include "api/placed_ranges.hpp"
 
 namespace straightway {
 namespace {
@@ -42,6 +43,23 @@ Result<Receipt> run_ranges(const std::shared_ptr<OpenFile>& file, Direction dire
   auto begun = begin_ranges(file, direction, ranges);
   if (!begun) return begun.error();
   return run_call(direction, std::move(*begun), options);
+}
+
+// Each with its part of the memory; checked.
+Result<std::vector<RangeRequest>> requests_of(const std::shared_ptr<OpenFile>& file,
+                                              Direction direction, const Memory& memory,
+                                              std::span<const PlacedRange> ranges) {
+  auto checked = check_placed(direction, file ? file->facts->path : "", memory, ranges);
+  if (!checked) return checked.error();
+  std::vector<RangeRequest> requests;
+  requests.reserve(ranges.size());
+  for (const auto& range : ranges) {
+    requests.push_back({range.offset,
+                        range.size_bytes,
+                        {static_cast<std::byte*>(memory.address) + range.position, range.size_bytes,
+                         memory.device}});
+  }
+  return requests;
 }
 
 Result<Receipt> run_one(const std::shared_ptr<OpenFile>& file, Direction direction,
@@ -240,6 +258,28 @@ Result<Job> File::submit_ranges(Direction direction, const std::vector<RangeRequ
       begin_ranges(open_, direction, ranges.empty() ? std::vector<RangeRequest>(1) : ranges);
   if (!begun) return begun.error();
   return submit_call(direction, std::move(*begun), options, std::move(owner));
+}
+
+Result<Receipt> File::read_ranges(Memory into, std::span<const PlacedRange> ranges,
+                                  const CallOptions& options) const {
+  auto requests = requests_of(open_, Direction::read, into, ranges);
+  if (!requests) return requests.error();
+  return read_ranges(*requests, options);
+}
+
+Result<Receipt> File::write_ranges(Memory from, std::span<const PlacedRange> ranges,
+                                   const CallOptions& options) const {
+  auto requests = requests_of(open_, Direction::write, from, ranges);
+  if (!requests) return requests.error();
+  return write_ranges(*requests, options);
+}
+
+Result<Job> File::submit_ranges(Direction direction, Memory memory,
+                                std::span<const PlacedRange> ranges, const CallOptions& options,
+                                std::shared_ptr<void> owner) const {
+  auto requests = requests_of(open_, direction, memory, ranges);
+  if (!requests) return requests.error();
+  return submit_ranges(direction, *requests, options, std::move(owner));
 }
 
 Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions& options) const {

@@ -125,6 +125,39 @@ TEST_F(CApi, RangesShareOneReceipt) {
   EXPECT_EQ(sw_read_ranges(file_, nullptr, 0, nullptr, nullptr, &error_), SW_OK) << error_.message;
 }
 
+TEST_F(CApi, RangesOfOneMemory) {
+  open("r+");
+  std::vector<char> memory(300, 'x');
+  const sw_placed_range ranges[] = {{10, 100, 200}, {file_bytes - 7, 50, 0}};
+  sw_receipt* receipt = nullptr;
+  ASSERT_EQ(sw_read_ranges_into(file_, memory.data(), memory.size(), ranges, 2, nullptr, &receipt,
+                                &error_),
+            SW_OK)
+      << error_.message;
+  EXPECT_EQ(std::string(memory.data() + 200, 100), bytes_.substr(10, 100));
+  EXPECT_EQ(std::string(memory.data(), 8), bytes_.substr(file_bytes - 7) + "x");
+  EXPECT_EQ(sw_receipt_moved_bytes(receipt), 107U);
+  EXPECT_EQ(sw_receipt_ranges(receipt, nullptr, nullptr, nullptr), 2U);
+  sw_receipt_free(receipt);
+
+  EXPECT_EQ(sw_write_ranges_from(file_, memory.data(), 250, ranges, 2, nullptr, nullptr, &error_),
+            SW_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("range 0 of"), std::string::npos);
+  EXPECT_EQ(contents(), bytes_);
+  const sw_placed_range targets[] = {{1, 10, 200}, {5000, 10, 200}};
+  ASSERT_EQ(sw_write_ranges_from(file_, memory.data(), memory.size(), targets, 2, nullptr, nullptr,
+                                 &error_),
+            SW_OK)
+      << error_.message;
+  std::string expected = bytes_;
+  expected.replace(1, 10, bytes_, 10, 10);
+  expected.replace(5000, 10, bytes_, 10, 10);
+  EXPECT_EQ(contents(), expected);
+  EXPECT_EQ(sw_read_ranges_into(file_, nullptr, 0, nullptr, 0, nullptr, nullptr, &error_), SW_OK);
+  EXPECT_EQ(sw_read_ranges_into(file_, nullptr, 0, nullptr, 1, nullptr, nullptr, &error_),
+            SW_INVALID_ARGUMENT);
+}
+
 TEST_F(CApi, PlansSayWhatWouldBeDone) {
   open();
   std::vector<char> memory(file_bytes, 'x');
