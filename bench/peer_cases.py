@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from peer_ways import MIB, TENSORS, Sample, Way
+from peer_ways import MIB, TENSORS, ManyRanges, Sample, Way
 
 CASES = ("hot", "cold", "ranges", "small")
 SHARES = {"hot": 0.4, "cold": 0.3, "ranges": 0.2, "small": 0.1}  # of the time
@@ -311,14 +311,8 @@ def measure_cold(run: Run, ways: list[Way]) -> list[dict[str, Any]]:
 def measure_ranges(run: Run, ways: list[Way]) -> list[dict[str, Any]]:
     count = min(run.options.ranges, run.size_bytes // RANGE_BYTES)
     slots = random.Random(1).sample(range(run.size_bytes // RANGE_BYTES), count)
-    ranges = [
-        (
-            run.hot.offset + slot * RANGE_BYTES,
-            RANGE_BYTES,
-            run.buffer[i * RANGE_BYTES : (i + 1) * RANGE_BYTES],
-        )
-        for i, slot in enumerate(slots)
-    ]
+    offsets = [run.hot.offset + slot * RANGE_BYTES for slot in slots]
+    ranges = ManyRanges(offsets, RANGE_BYTES, run.buffer)
 
     def right() -> bool:
         if run.gpu:
@@ -327,7 +321,7 @@ def measure_ranges(run: Run, ways: list[Way]) -> list[dict[str, Any]]:
             return run.same(run.buffer[: count * RANGE_BYTES], wanted.reshape(-1))
         return all(
             array == run.expected[offset - run.hot.offset : offset - run.hot.offset + size]
-            for offset, size, array in ranges
+            for offset, size, array in ranges.parts
         )
 
     def once(took: Took) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import importlib
 import importlib.metadata
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,18 @@ class Sample:
     path: str
     offset: int
     size_bytes: int
+
+
+class ManyRanges:
+    """Ranges of one size, one after another in one buffer, in the form that each program takes."""
+
+    def __init__(self, offsets: list[int], size: int, target: Any) -> None:
+        self.target = target
+        self.parts = [
+            (offset, size, target[i * size : (i + 1) * size]) for i, offset in enumerate(offsets)
+        ]
+        numbers = array.array("q", [n for offset in offsets for n in (offset, size)])
+        self.rows = memoryview(numbers).cast("B").cast("q", (len(offsets), 2))
 
 
 class Way:
@@ -42,7 +54,7 @@ class Way:
         """What ranges() and small() need, with close()."""
         raise NotImplementedError
 
-    def ranges(self, file: Any, ranges: Sequence[tuple[int, int, Any]]) -> None:
+    def ranges(self, file: Any, ranges: ManyRanges) -> None:
         raise NotImplementedError
 
     def small(self, file: Any, offset: int, size: int, array: Any) -> None:
@@ -66,8 +78,8 @@ class Straightway(Way):
     def open(self, sample: Sample) -> Any:
         return self.module.open(sample.path)
 
-    def ranges(self, file: Any, ranges: Sequence[tuple[int, int, Any]]) -> None:
-        self.pinned_bytes = file.read_ranges(ranges).pinned_bytes
+    def ranges(self, file: Any, ranges: ManyRanges) -> None:
+        self.pinned_bytes = file.read_ranges(ranges.rows, into=ranges.target).pinned_bytes
 
     def small(self, file: Any, offset: int, size: int, array: Any) -> None:
         file.read_into(array, offset=offset, exact=True)
@@ -128,8 +140,8 @@ class KvikIO(Way):
     def open(self, sample: Sample) -> Any:
         return self.module.CuFile(sample.path, "r")
 
-    def ranges(self, file: Any, ranges: Sequence[tuple[int, int, Any]]) -> None:
-        for future in [file.pread(array, size, offset) for offset, size, array in ranges]:
+    def ranges(self, file: Any, ranges: ManyRanges) -> None:
+        for future in [file.pread(part, size, offset) for offset, size, part in ranges.parts]:
             future.get()
 
     def small(self, file: Any, offset: int, size: int, array: Any) -> None:

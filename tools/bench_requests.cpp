@@ -183,18 +183,17 @@ Result<void> measure_ranges(BenchRun& run) {
     run.cases.push_back(skip_case("ranges", "the file is too small"));
     return {};
   }
-  std::vector<RangeRequest> requests;
-  requests.reserve(slots.count());
+  std::vector<PlacedRange> ranges;
+  ranges.reserve(slots.count());
   for (std::size_t slot = 0; slot < slots.count(); ++slot) {
-    requests.push_back(
-        {slots.offset(slot), range_bytes, run.memory(slot * range_bytes, range_bytes)});
+    ranges.push_back({slots.offset(slot), range_bytes, slot * range_bytes});
   }
   BenchCase result = make_case("ranges", slots.total_bytes());
   Way way;
   way.name = "straightway";
   way.prepare = [&run] { return run.target->poison(); };
   way.run = [&]() -> Result<void> {
-    const auto receipt = run.file.read_ranges(requests);
+    const auto receipt = run.file.read_ranges(run.memory(0, slots.total_bytes()), ranges);
     if (!receipt) return receipt.error();
     result.pinned_bytes = receipt->pinned_bytes;
     return {};

@@ -1,6 +1,7 @@
 #pragma once
 // One call of the front door: arguments checked once, then Request, Plan, transfer, Receipt.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,6 +22,22 @@ struct CallRange {
   bool ordered = true;      // after the work queued on the stream; false: the caller has waited
   std::shared_ptr<const memory::PeerMapping> peer =
       nullptr;  // kept mapped; null: not peer memory, or unseen
+
+  CallRange again() const {
+    return {file.again(), offset, size_bytes, memory, registered, ordered, peer};
+  }
+};
+
+// The ranges of a call, one at least, made one after the other: a call of very many keeps none of
+// them.
+struct CallRanges {
+  CallRange range;  // as the first is, but for what next() sets
+  std::size_t count = 1;
+  std::uint64_t largest_bytes = 0;
+  std::optional<Memory> all = std::nullopt;  // in which all lie
+  // Makes range number i of the one before it; called once for each, in their order, before the
+  // call returns.
+  std::function<void(std::size_t i, CallRange& range)> next = nullptr;
 };
 
 // Overrides of the settings by the call's options.
@@ -49,16 +66,15 @@ std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& r
                                          const CallOptions& options,
                                          StreamWait stream_wait = StreamWait::yes);
 
-// Blocking; of one range at least.
-Result<Receipt> run_call(Direction direction, std::vector<CallRange> ranges,
-                         const CallOptions& options);
-// Submits; the ranges go when it is drained.
-Result<Job> submit_call(Direction direction, std::vector<CallRange> ranges,
-                        const CallOptions& options, std::shared_ptr<void> owner);
+// Blocking.
+Result<Receipt> run_call(Direction direction, CallRanges ranges, const CallOptions& options);
+// Submits; the files go when it is drained.
+Result<Job> submit_call(Direction direction, CallRanges ranges, const CallOptions& options,
+                        std::shared_ptr<void> owner);
 
 // The range that the options name.
 CallRange range_of(FileUse file, const Memory& memory, const CallOptions& options);
-std::vector<CallRange> only(CallRange range);
+CallRanges only(CallRange range);
 
 Error closed_error(Direction direction, const std::string& path);
 

@@ -271,19 +271,22 @@ Result<std::shared_ptr<transport::CufileLibrary>> Engine::vendor_library() {
   return library;
 }
 
-Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size_bytes) {
-  const MemoryRange host{SpaceKind::host, -1, reinterpret_cast<std::uint64_t>(memory.address),
-                         size_bytes};
-  if (size_bytes == 0) return host;
-  auto found = ask_driver(memory, host);
-  if (found && memory.device && *memory.device != found->device)
-    return wrong_device(*found, *memory.device);
-  return found;
+Result<MemoryRange> Engine::find_memory(const Memory& memory, std::uint64_t size_bytes,
+                                        MemoryRange* piece) {
+  const auto address = reinterpret_cast<std::uint64_t>(memory.address);
+  if (size_bytes == 0) return MemoryRange{SpaceKind::host, -1, address, 0};
+  const auto found = find_piece(memory, size_bytes);
+  if (!found) return found.error();
+  if (memory.device && *memory.device != found->device) return wrong_device(*found, *memory.device);
+  if (piece != nullptr) *piece = *found;
+  return MemoryRange{found->space, found->device, address, size_bytes};
 }
 
 // Host memory where no driver is loaded: then no pointer is a device's.
-Result<MemoryRange> Engine::ask_driver(const Memory& memory, const MemoryRange& host) {
-  if (!memory::driver_is_loaded()) return host;
+Result<MemoryRange> Engine::find_piece(const Memory& memory, std::uint64_t size_bytes) {
+  if (!memory::driver_is_loaded()) return MemoryRange{SpaceKind::host, -1, 0, UINT64_MAX};
+  const MemoryRange host{SpaceKind::host, -1, reinterpret_cast<std::uint64_t>(memory.address),
+                         size_bytes};
   bool forked = is_forked_child();
   const auto space = [&] {
     auto& live = parts();
@@ -296,7 +299,7 @@ Result<MemoryRange> Engine::ask_driver(const Memory& memory, const MemoryRange& 
     return forked_error("use the memory of a GPU");  // or a bad pointer: nobody can tell here
   }
   if (!space) return host;
-  const auto found = space->find(memory.address, host.size_bytes);
+  const auto found = space->find(memory.address, size_bytes);
   if (!found) return found.error();
   return *found ? **found : host;
 }

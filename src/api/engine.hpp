@@ -38,7 +38,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const os::Syscalls& syscalls() const { return *syscalls_; }
   std::shared_ptr<const MachineFacts> machine(bool with_gpu);
   // The space and device of a pointer. Host memory wherever no CUDA driver was loaded by anyone.
-  Result<MemoryRange> find_memory(const Memory& memory, std::uint64_t size_bytes);
+  // piece, where given, becomes what is known to be one piece of memory around it.
+  Result<MemoryRange> find_memory(const Memory& memory, std::uint64_t size_bytes,
+                                  MemoryRange* piece = nullptr);
   // The work queued on the stream up to now.
   Result<std::unique_ptr<memory::Mark>> mark_stream(std::int32_t device,
                                                     const std::optional<Stream>& stream);
@@ -86,7 +88,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Parts& parts();
   void revive();
   const memory::Cuda& cuda(Parts& live);
-  Result<MemoryRange> ask_driver(const Memory& memory, const MemoryRange& host);
+  Result<MemoryRange> find_piece(const Memory& memory, std::uint64_t size_bytes);
   Result<drive::Pump*> pump(Parts& live);
   receipt::Ledger* start_ledger(Parts& live);
 

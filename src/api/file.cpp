@@ -23,43 +23,55 @@ Result<std::shared_ptr<Engine>> engine_of(const std::shared_ptr<Context>& contex
   return (*standard)->engine();
 }
 
-// The ranges of one file.
-Result<std::vector<CallRange>> begin_ranges(const std::shared_ptr<OpenFile>& file,
-                                            Direction direction,
-                                            const std::vector<RangeRequest>& ranges) {
-  std::vector<CallRange> made;
-  made.reserve(ranges.size());
+// The ranges of one file, which live until the call has planned them.
+Result<CallRanges> begin_ranges(const std::shared_ptr<OpenFile>& file, Direction direction,
+                                const std::vector<RangeRequest>& ranges) {
+  FileUse use(file);
+  if (!use) return closed_error(direction, file ? file->facts->path : "");
+  CallRanges made{.range = {std::move(use), 0, 0, {}}};
+  if (ranges.empty()) return made;  // one range of nothing
+  made.count = ranges.size();
   for (const auto& range : ranges) {
-    FileUse use(file);
-    if (!use) return closed_error(direction, file ? file->facts->path : "");
-    made.push_back({std::move(use), range.offset, range.size_bytes, range.memory});
+    made.largest_bytes = std::max(made.largest_bytes, range.size_bytes);
   }
+  made.next = [&ranges](std::size_t i, CallRange& range) {
+    range.offset = ranges[i].offset;
+    range.size_bytes = ranges[i].size_bytes;
+    range.memory = ranges[i].memory;
+  };
   return made;
 }
 
-Result<Receipt> run_ranges(const std::shared_ptr<OpenFile>& file, Direction direction,
-                           const std::vector<RangeRequest>& ranges, const CallOptions& options) {
-  if (ranges.empty()) return run_ranges(file, direction, {RangeRequest{}}, options);
-  auto begun = begin_ranges(file, direction, ranges);
-  if (!begun) return begun.error();
-  return run_call(direction, std::move(*begun), options);
+Memory part_of(const Memory& memory, std::uint64_t position, std::uint64_t size_bytes) {
+  return {static_cast<std::byte*>(memory.address) + position, size_bytes, memory.device};
 }
 
-// Each with its part of the memory; checked.
-Result<std::vector<RangeRequest>> requests_of(const std::shared_ptr<OpenFile>& file,
-                                              Direction direction, const Memory& memory,
-                                              std::span<const PlacedRange> ranges) {
-  auto checked = check_placed(direction, file ? file->facts->path : "", memory, ranges);
-  if (!checked) return checked.error();
-  std::vector<RangeRequest> requests;
-  requests.reserve(ranges.size());
-  for (const auto& range : ranges) {
-    requests.push_back({range.offset,
-                        range.size_bytes,
-                        {static_cast<std::byte*>(memory.address) + range.position, range.size_bytes,
-                         memory.device}});
+// The same of one memory; checked.
+Result<CallRanges> begin_placed(const std::shared_ptr<OpenFile>& file, Direction direction,
+                                const Memory& memory, std::span<const PlacedRange> ranges) {
+  FileUse use(file);
+  if (!use) return closed_error(direction, file ? file->facts->path : "");
+  if (auto checked = check_placed(direction, use->facts->path, memory, ranges); !checked) {
+    return checked.error();
   }
-  return requests;
+  CallRanges made{.range = {std::move(use), 0, 0, {}}};
+  std::uint64_t begin = memory.size_bytes;
+  std::uint64_t end = 0;
+  for (const auto& range : ranges) {
+    if (range.size_bytes == 0) continue;
+    begin = std::min(begin, range.position);
+    end = std::max(end, range.position + range.size_bytes);
+    made.largest_bytes = std::max(made.largest_bytes, range.size_bytes);
+  }
+  if (ranges.empty()) return made;  // one range of nothing
+  made.count = ranges.size();
+  if (begin < end) made.all = part_of(memory, begin, end - begin);
+  made.next = [memory, ranges](std::size_t i, CallRange& range) {
+    range.offset = ranges[i].offset;
+    range.size_bytes = ranges[i].size_bytes;
+    range.memory = part_of(memory, ranges[i].position, ranges[i].size_bytes);
+  };
+  return made;
 }
 
 Result<Receipt> run_one(const std::shared_ptr<OpenFile>& file, Direction direction,
@@ -127,6 +139,19 @@ void add_receipt(Receipt& sum, RangeTable& table, const Receipt& part) {
 struct Batch {
   std::vector<std::shared_ptr<OpenFile>> files;  // close with the batch, on the caller's thread
   std::vector<CallRange> ranges;
+
+  // Takes them; the batch stays while the call plans.
+  CallRanges call() {
+    CallRanges made{.range = std::move(ranges.front()), .count = ranges.size()};
+    made.largest_bytes = made.range.size_bytes;
+    for (const auto& range : ranges) {
+      made.largest_bytes = std::max(made.largest_bytes, range.size_bytes);
+    }
+    made.next = [this](std::size_t i, CallRange& range) {
+      if (i > 0) range = std::move(ranges[i]);
+    };
+    return made;
+  }
 };
 
 // Opens requests [first, last), or as many as the limit of open files allows (at least one).
@@ -244,42 +269,45 @@ Result<Job> File::submit_write(Memory memory, const CallOptions& options,
 
 Result<Receipt> File::read_ranges(const std::vector<RangeRequest>& ranges,
                                   const CallOptions& options) const {
-  return run_ranges(open_, Direction::read, ranges, options);
+  auto begun = begin_ranges(open_, Direction::read, ranges);
+  if (!begun) return begun.error();
+  return run_call(Direction::read, std::move(*begun), options);
 }
 
 Result<Receipt> File::write_ranges(const std::vector<RangeRequest>& ranges,
                                    const CallOptions& options) const {
-  return run_ranges(open_, Direction::write, ranges, options);
+  auto begun = begin_ranges(open_, Direction::write, ranges);
+  if (!begun) return begun.error();
+  return run_call(Direction::write, std::move(*begun), options);
 }
 
 Result<Job> File::submit_ranges(Direction direction, const std::vector<RangeRequest>& ranges,
                                 const CallOptions& options, std::shared_ptr<void> owner) const {
-  auto begun =
-      begin_ranges(open_, direction, ranges.empty() ? std::vector<RangeRequest>(1) : ranges);
+  auto begun = begin_ranges(open_, direction, ranges);
   if (!begun) return begun.error();
   return submit_call(direction, std::move(*begun), options, std::move(owner));
 }
 
 Result<Receipt> File::read_ranges(Memory into, std::span<const PlacedRange> ranges,
                                   const CallOptions& options) const {
-  auto requests = requests_of(open_, Direction::read, into, ranges);
-  if (!requests) return requests.error();
-  return read_ranges(*requests, options);
+  auto begun = begin_placed(open_, Direction::read, into, ranges);
+  if (!begun) return begun.error();
+  return run_call(Direction::read, std::move(*begun), options);
 }
 
 Result<Receipt> File::write_ranges(Memory from, std::span<const PlacedRange> ranges,
                                    const CallOptions& options) const {
-  auto requests = requests_of(open_, Direction::write, from, ranges);
-  if (!requests) return requests.error();
-  return write_ranges(*requests, options);
+  auto begun = begin_placed(open_, Direction::write, from, ranges);
+  if (!begun) return begun.error();
+  return run_call(Direction::write, std::move(*begun), options);
 }
 
 Result<Job> File::submit_ranges(Direction direction, Memory memory,
                                 std::span<const PlacedRange> ranges, const CallOptions& options,
                                 std::shared_ptr<void> owner) const {
-  auto requests = requests_of(open_, direction, memory, ranges);
-  if (!requests) return requests.error();
-  return submit_ranges(direction, *requests, options, std::move(owner));
+  auto begun = begin_placed(open_, direction, memory, ranges);
+  if (!begun) return begun.error();
+  return submit_call(direction, std::move(*begun), options, std::move(owner));
 }
 
 Result<Plan> File::explain(Direction direction, Memory memory, const CallOptions& options) const {
@@ -336,7 +364,7 @@ Result<Receipt> read_many(const std::vector<FileRequest>& requests, const CallOp
       const auto spent = std::chrono::steady_clock::now() - begun;
       left.deadline = std::max(*options.deadline - spent, std::chrono::nanoseconds(1));
     }
-    auto receipt = run_call(Direction::read, std::move(batch->ranges), left);
+    auto receipt = run_call(Direction::read, batch->call(), left);
     if (!receipt) return receipt.error();
     if (next == 0) {
       sum = *receipt;

@@ -116,6 +116,14 @@ class FileUse {
     return *this;
   }
 
+  // Another use of the file; not of a closed one, since this use keeps it open.
+  FileUse again() const {
+    FileUse use;
+    if (file_) ++file_->users_;
+    use.file_ = file_;
+    return use;
+  }
+
   explicit operator bool() const { return file_ != nullptr; }
   OpenFile* get() const { return file_.get(); }
   OpenFile& operator*() const { return *file_; }

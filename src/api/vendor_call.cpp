@@ -66,15 +66,16 @@ std::shared_ptr<const FileFacts> vendor_facts(OpenFile& file) {
   return facts;
 }
 
-void try_vendor(Plan& plan, const CallRange& range) {
-  if (!uses_vendor(plan)) return;
+bool try_vendor(Plan& plan, const CallRange& range) {
+  if (!uses_vendor(plan)) return false;
   auto& file = *range.file;
-  if (file.cufile() && !transport::CufileLibrary::inside()) return;
+  if (file.cufile() && !transport::CufileLibrary::inside()) return false;
   // secure_direct says why there is none.
-  if (file.ref(true).direct_fd < 0) return;
+  if (file.ref(true).direct_fd < 0) return false;
   auto library = file.engine->vendor_library();
-  if (library && file.register_with(*library)) return;
+  if (library && file.register_with(*library)) return true;
   plan_again(plan, range, library ? "" : library.error().why);
+  return true;
 }
 
 std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,

@@ -17,8 +17,8 @@ namespace straightway {
 std::shared_ptr<const FileFacts> vendor_facts(OpenFile& file);
 
 // Where the plan takes the vendor's library: loads it and registers the file, once each, and plans
-// again with what that taught.
-void try_vendor(Plan& plan, const CallRange& range);
+// again with what that taught. Whether facts may have changed.
+bool try_vendor(Plan& plan, const CallRange& range);
 
 // The counters from before a transfer; empty where nothing goes through the vendor's library.
 struct VendorLook {

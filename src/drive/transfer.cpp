@@ -462,6 +462,11 @@ void Transfer::account(Receipt& receipt) const {
   receipt.wanted_bytes = wanted_bytes_;
   receipt.moved_bytes = 0;
   auto table = spec_.legs.size() > 1 ? std::make_shared<RangeTable>() : nullptr;
+  if (table) {
+    for (auto* column : {&table->offset, &table->wanted_bytes, &table->moved_bytes}) {
+      column->reserve(spec_.legs.size());
+    }
+  }
   for (std::size_t i = 0; i < spec_.legs.size(); ++i) {
     const auto& range = spec_.legs[i].range;
     const auto moved = leg_moved(i);

@@ -38,9 +38,10 @@ bool may_go_on(const PointerFacts& facts) {
   return facts.ipc_capable == 0 && facts.managed == 0 && facts.pool == nullptr;
 }
 
-// The bytes from pointer on that are one piece of memory; wanted: do not look further than that.
-std::uint64_t bytes_from(const Driver& driver, const PointerFacts& first, DevicePointer pointer,
-                         std::uint64_t wanted) {
+// Where the piece of memory around the pointer ends; wanted: do not look further than that many
+// bytes behind it.
+DevicePointer end_of_piece(const Driver& driver, const PointerFacts& first, DevicePointer pointer,
+                           std::uint64_t wanted) {
   DevicePointer end = first.start + first.size_bytes;
   while (end - pointer < wanted && may_go_on(first)) {
     PointerFacts next;
@@ -50,7 +51,7 @@ std::uint64_t bytes_from(const Driver& driver, const PointerFacts& first, Device
     }
     end += next.size_bytes;
   }
-  return end - pointer;
+  return end;
 }
 
 Error unusable(std::uint64_t size_bytes, std::string why, std::string advice) {
@@ -82,13 +83,17 @@ Result<std::optional<MemoryRange>> find_pointer(const Devices& devices, std::uin
         "it lies on device " + std::to_string(facts.device) + ", which this process does not see",
         "see CUDA_VISIBLE_DEVICES");
   }
-  if (facts.size_bytes != 0) {  // 0: a driver that tells no range
-    const std::uint64_t there = bytes_from(driver, facts, address, size_bytes);
-    if (there < size_bytes) {
-      return unusable(size_bytes, "only " + std::to_string(there) + " bytes are there",
+  if (facts.size_bytes != 0) {
+    const DevicePointer end = end_of_piece(driver, facts, address, size_bytes);
+    if (end - address < size_bytes) {
+      return unusable(size_bytes, "only " + std::to_string(end - address) + " bytes are there",
                       "give a smaller size, or larger memory");
     }
-  } else if (size_bytes > std::numeric_limits<std::uint64_t>::max() - address) {
+    return std::optional(
+        MemoryRange{SpaceKind::cuda, facts.device, facts.start, end - facts.start});
+  }
+  // A driver that tells no range.
+  if (size_bytes > std::numeric_limits<std::uint64_t>::max() - address) {
     return unusable(size_bytes, "the range ends beyond the address space", "check the size");
   }
   return std::optional(MemoryRange{SpaceKind::cuda, facts.device, address, size_bytes});

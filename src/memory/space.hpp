@@ -81,8 +81,9 @@ class Space {
  public:
   virtual ~Space() = default;
   virtual SpaceKind kind() const = 0;
-  // Which memory this is: nullopt where the pointer is not of this space (host memory). An error
-  // where it is, but not usable: freed, too small for size_bytes, of a lost device.
+  // Which memory this is: the piece around the pointer, as far as it is known, with size_bytes from
+  // there on at least. nullopt where the pointer is not of this space (host memory). An error where
+  // it is, but not usable: freed, too small for size_bytes, of a lost device.
   virtual Result<std::optional<MemoryRange>> find(const void* address,
                                                   std::uint64_t size_bytes) const = 0;
   // threads: that may work on it, beside the caller's, for as long as the call takes.

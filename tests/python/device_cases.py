@@ -3,6 +3,7 @@ of its own: `python device_cases.py CASE FILE`, with the fake driver in LD_LIBRA
 
 from __future__ import annotations
 
+import array
 import asyncio
 import concurrent.futures
 import ctypes
@@ -154,6 +155,30 @@ def case_ranges_on_the_device(path: Path, content: bytes, gpu: FakeGpu) -> None:
     assert receipt.routes["staged"].bytes == 499_900
     for i in range(100):
         assert gpu.read(address + i * 5000, 4999) == content[i * 5003 : i * 5003 + 4999]
+
+
+def case_rows_on_the_device(path: Path, content: bytes, gpu: FakeGpu) -> None:
+    address = gpu.allocate(SIZE)
+    gpu.write(address, b"\xaa" * SIZE)
+    rows = [(i * 5003, 4999, (99 - i) * 5000) for i in range(100)]
+    numbers = array.array("q", [number for row in rows for number in row])
+    with sw.open(path) as file:
+        wanted = memoryview(numbers).cast("B").cast("q", (100, 3))
+        receipt = file.read_ranges(wanted, into=CudaArray(address, SIZE))
+        expect(
+            ValueError,
+            "range 1 of",
+            lambda: file.read_ranges([(0, 1, 0), (0, 2, SIZE - 1)], into=CudaArray(address, SIZE)),
+        )
+    assert receipt.routes["staged"].bytes == 499_900
+    for offset, size, position in rows:
+        assert gpu.read(address + position, size) == content[offset : offset + size]
+        assert gpu.read(address + position + size, 1) == b"\xaa"
+    with sw.open(path.with_name("out"), "w") as file:
+        file.write_ranges([(7, 10, 5000), (0, 7, 1)], source=CudaArray(address, SIZE))
+    assert path.with_name("out").read_bytes() == (
+        gpu.read(address + 1, 7) + gpu.read(address + 5000, 10)
+    )
 
 
 def case_order_after_the_default_stream(path: Path, content: bytes, gpu: FakeGpu) -> None:
