@@ -23,10 +23,10 @@ auto fields(Archive& a, V& v) {
 
 template <class Archive, Like<MachineFacts> V>
 auto fields(Archive& a, V& v) {
-  return a(v.page_bytes, v.cpus, v.cuda_driver, v.cuda_devices, v.cuda_why_not, v.cuda_simulated,
-           v.nvfs_loaded, v.nvfs_version, v.nvfs_nodes, v.vendor_library, v.vendor_path,
-           v.vendor_version, v.vendor_why_not, v.run_udev, v.wsl, v.p2pdma_pages, v.uring,
-           v.uring_why_not, v.kernel, v.routes_built);
+  return a(v.page_bytes, v.cpus, v.quota_cpus, v.cuda_driver, v.cuda_devices, v.cuda_why_not,
+           v.cuda_simulated, v.nvfs_loaded, v.nvfs_version, v.nvfs_nodes, v.vendor_library,
+           v.vendor_path, v.vendor_version, v.vendor_why_not, v.run_udev, v.wsl, v.p2pdma_pages,
+           v.uring, v.uring_why_not, v.kernel, v.routes_built);
 }
 
 template <class Archive, Like<PeerFacts> V>

@@ -16,15 +16,13 @@
 #include "os/facts.hpp"
 #include "os/machine_facts.hpp"
 #include "os/memory_access.hpp"
+#include "plan/effort.hpp"
 #include "plan/settings.hpp"
 #include "transport/staged.hpp"
 
 namespace straightway {
 namespace {
 
-// Ten copiers fill a PCIe 5 x16 link from large folios, up to fourteen from 4 KiB pages (measured);
-// they start as the link takes them.
-constexpr std::uint32_t copiers_limit = 16;
 // A page of a lane's own, which the device writes.
 constexpr std::uint64_t lane_pinned_bytes = 4096;
 // Beside the caller's thread, for a read of 1 MiB: one for each piece.
@@ -51,11 +49,6 @@ std::optional<std::string> read_variable(const char* name) {
 template <class T>
 void override_setting(Setting<T>& setting, const std::optional<T>& value) {
   if (value) setting = {*value, Origin::api};
-}
-
-std::uint32_t thread_budget(const Settings& settings) {
-  const auto wanted = static_cast<std::uint32_t>(settings.threads.value);
-  return wanted > 0 ? wanted : std::clamp(os::usable_cpus(), 1U, copiers_limit);
 }
 
 }  // namespace
@@ -175,7 +168,7 @@ Engine::Engine(std::shared_ptr<const Settings> settings,
       on_warning_(std::move(warning)),
       syscalls_(&syscalls),
       root_(std::move(root)),
-      threads_(thread_budget(*settings_)),
+      threads_(plan::thread_budget(*settings_, os::usable_cpus().count)),
       // Not where the program was given other privileges than its user's.
       tally_(::secure_getenv("STRAIGHTWAY_RUN") != nullptr
                  ? receipt::Tally::open(::secure_getenv("STRAIGHTWAY_RUN"))

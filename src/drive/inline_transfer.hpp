@@ -7,6 +7,7 @@
 #include "drive/crew.hpp"
 #include "memory/space.hpp"
 #include "os/syscalls.hpp"
+#include "plan/effort.hpp"
 #include "straightway/plan.hpp"
 #include "straightway/receipt.hpp"
 #include "straightway/result.hpp"
@@ -14,8 +15,7 @@
 
 namespace straightway::drive {
 
-// Up to this size a hand-off to the pump costs more than it gains.
-inline constexpr std::uint64_t inline_limit_bytes = std::uint64_t{256} << 10;
+using plan::inline_limit_bytes;
 // The same where the device reads pinned pages itself: about 75 us.
 inline constexpr std::uint64_t pinned_inline_limit_bytes = std::uint64_t{4} << 20;
 

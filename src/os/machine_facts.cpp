@@ -140,15 +140,18 @@ std::optional<std::uint32_t> quota_cpus(const std::string& root) {
   return least;
 }
 
-std::uint32_t usable_cpus(const std::string& root) {
+UsableCpus usable_cpus(const std::string& root) {
   const auto cpus = affinity_cpus();
-  return std::max(1U, std::min(cpus, quota_cpus(root).value_or(cpus)));
+  const auto quota = quota_cpus(root);
+  return {std::max(1U, std::min(cpus, quota.value_or(cpus))), quota.value_or(0)};
 }
 
 MachineFacts read_machine_facts(const std::string& root, const std::string& vendor_library) {
   MachineFacts facts;
   facts.page_bytes = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
-  facts.cpus = usable_cpus(root);
+  const auto cpus = usable_cpus(root);
+  facts.cpus = cpus.count;
+  facts.quota_cpus = cpus.quota;
   facts.nvfs_loaded = exists(root + "/proc/driver/nvidia-fs");
   if (facts.nvfs_loaded) {
     facts.nvfs_version = nvfs_version(root);

@@ -7,8 +7,12 @@
 
 namespace straightway::os {
 
-// CPUs that this process may use: its affinity, within the quota.
-std::uint32_t usable_cpus(const std::string& root = "");
+// CPUs that this process may use: its affinity, within the cgroup's quota.
+struct UsableCpus {
+  std::uint32_t count = 1;
+  std::uint32_t quota = 0;  // 0: there is none
+};
+UsableCpus usable_cpus(const std::string& root = "");
 
 // How many CPUs the cgroup's quota allows, rounded up; nullopt where there is no quota. The
 // tightest of the group and those above it counts.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/effort.hpp"
 #include "plan/planner.hpp"
 #include "plan/runs.hpp"
 #include "straightway/plan.hpp"
@@ -113,7 +114,9 @@ Json of(const FileFacts& file) {
           {"is_block_device", file.is_block_device},
           {"direct_offset_align_bytes", file.direct_offset_align_bytes},
           {"direct_memory_align_bytes", file.direct_memory_align_bytes},
-          {"dontcache", file.dontcache}};
+          {"dontcache", file.dontcache},
+          {"vendor_code", file.vendor_code},
+          {"vendor_copies", file.vendor_copies}};
 }
 
 Json of(const MachineFacts& machine) {
@@ -123,12 +126,18 @@ Json of(const MachineFacts& machine) {
   }
   return {{"page_bytes", machine.page_bytes},
           {"cpus", machine.cpus},
+          {"quota_cpus", machine.quota_cpus},
           {"cuda_driver", machine.cuda_driver},
           {"cuda_devices", machine.cuda_devices},
           {"cuda_why_not", machine.cuda_why_not},
           {"cuda_simulated", machine.cuda_simulated},
           {"nvfs_loaded", machine.nvfs_loaded},
+          {"nvfs_version", machine.nvfs_version},
+          {"nvfs_nodes", machine.nvfs_nodes},
           {"vendor_library", machine.vendor_library},
+          {"vendor_path", machine.vendor_path},
+          {"vendor_version", machine.vendor_version},
+          {"vendor_why_not", machine.vendor_why_not},
           {"run_udev", machine.run_udev},
           {"wsl", machine.wsl},
           {"p2pdma_pages", machine.p2pdma_pages},
@@ -191,6 +200,12 @@ Json of(const Settings& settings) {
             {"use_pci_p2pdma", of(cufile.use_pci_p2pdma)}}}};
 }
 
+Json of(const plan::Effort& effort) {
+  return {{"most_copiers", effort.most_copiers},
+          {"bound", to_string(effort.bound)},
+          {"most_pinned_bytes", effort.most_pinned_bytes}};
+}
+
 Json failure_of(const Plan& plan) {
   if (plan.failure == Reason::none) return nullptr;
   const SpaceKind space = plan.request.memory.space;
@@ -206,6 +221,7 @@ std::string Plan::to_json() const {
                      {"cufile", cufile_of(*this)},
                      {"runs", runs_of(*this)},
                      {"first_window", of(first_window)},
+                     {"effort", of(plan::effort_of(*this))},
                      {"refused", refused_of(*this)},
                      {"failure", failure_of(*this)},
                      {"pin_bytes", pin_bytes},

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/effort.hpp"
 #include "plan/planner.hpp"
 #include "plan/runs.hpp"
 #include "plan/units.hpp"
@@ -169,6 +170,11 @@ void add_cold(std::vector<Line>& lines, const Plan& plan) {
   }
 }
 
+void add_effort(std::vector<Line>& lines, const Plan& plan) {
+  const auto text = plan::describe(plan::effort_of(plan), plan::settings_of(plan));
+  if (!text.empty()) lines.push_back({"copiers", "", text});
+}
+
 // What a read cannot deliver because the file ends.
 void add_end_of_file(std::vector<Line>& lines, const Plan& plan) {
   const Request& request = plan.request;
@@ -265,6 +271,7 @@ std::string Plan::to_text() const {
   }
   add_runs(lines, *this);
   add_cold(lines, *this);
+  add_effort(lines, *this);
   if (run_count > 0) add_end_of_file(lines, *this);
   add_refusals(lines, *this);
   add_settings(lines, *this);

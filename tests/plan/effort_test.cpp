@@ -1,0 +1,66 @@
+#include "plan/effort.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/plan/plan_scenes.hpp"
+
+namespace straightway::plan {
+namespace {
+
+std::string described(const Scene& scene) {
+  return describe(effort_of(scene.plan()), scene.settings);
+}
+
+TEST(Effort, TheCpusBoundTheCopiers) {
+  auto scene = host_scene();
+  scene.machine.cpus = 6;
+  EXPECT_EQ(effort_of(scene.plan()), (Effort{6, CopierBound::cpus, 0}));
+  EXPECT_EQ(described(scene), "at most 6: the CPUs that this process may use");
+  scene.machine.quota_cpus = 6;
+  EXPECT_EQ(effort_of(scene.plan()), (Effort{6, CopierBound::quota, 0}));
+  scene.machine.quota_cpus = 8;
+  EXPECT_EQ(effort_of(scene.plan()).bound, CopierBound::cpus) << "the affinity is tighter";
+  scene.machine.cpus = 64;
+  EXPECT_EQ(effort_of(scene.plan()), (Effort{16, CopierBound::link, 0}));
+}
+
+TEST(Effort, ASettingIsNamedWithItsOrigin) {
+  auto scene = device_scene();
+  scene.settings.threads = {3, Origin::environment};
+  scene.settings.pinned_bytes = {std::uint64_t{8} << 20, Origin::api};
+  EXPECT_EQ(effort_of(scene.plan()), (Effort{3, CopierBound::setting, std::uint64_t{8} << 20}));
+  EXPECT_EQ(described(scene),
+            "at most 3: threads=3 (environment); at most 8 MiB of pinned memory (pinned_bytes, "
+            "api)");
+}
+
+TEST(Effort, WhatOneThreadDoesSaysSo) {
+  auto scene = device_scene();
+  scene.machine.cpus = 8;
+  EXPECT_EQ(effort_of(scene.plan()), (Effort{8, CopierBound::cpus, std::uint64_t{64} << 20}));
+  scene.request.direction = Direction::write;
+  EXPECT_EQ(effort_of(scene.plan()), (Effort{1, CopierBound::one_writer, std::uint64_t{64} << 20}));
+  scene.resize(inline_limit_bytes);
+  EXPECT_EQ(effort_of(scene.plan()).bound, CopierBound::calling_thread);
+  EXPECT_EQ(effort_of(scene.plan()).most_copiers, 1U);
+}
+
+TEST(Effort, StorageThatMovesByItselfTakesNoCopiers) {
+  auto scene = host_scene();
+  scene.settings.cache = {Cache::bypass, Origin::call};
+  ASSERT_EQ(scene.plan().runs[0].route, Route::direct_host);
+  EXPECT_EQ(effort_of(scene.plan()), Effort{});
+  EXPECT_EQ(described(scene), "");
+}
+
+TEST(Effort, ABudgetIsOneThreadAtLeast) {
+  EXPECT_EQ(thread_budget({}, 0), 1U);
+  EXPECT_EQ(thread_budget({}, 2), 2U);
+  EXPECT_EQ(thread_budget({}, 1000), copiers_limit);
+  Settings settings;
+  settings.threads = {200, Origin::api};
+  EXPECT_EQ(thread_budget(settings, 2), 200U) << "a setting counts as it is";
+}
+
+}  // namespace
+}  // namespace straightway::plan
