@@ -89,8 +89,8 @@ class Job:
     def add_done_callback(self, callback: Callable[[Job], object]) -> None:
         """Calls callback(job) once when it is done, from a thread of straightway's own.
 
-        Callbacks of one job are called in the order in which they were added. What the callback raises goes to sys.unraisablehook. Callbacks that are still due when the
-        interpreter ends are not made.
+        Callbacks of one job are called in the order in which they were added. What one raises goes
+        to sys.unraisablehook. Those that are still due when the interpreter ends are not made.
 
         >>> import straightway as sw, threading
         >>> seen = threading.Event()
