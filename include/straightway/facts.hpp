@@ -33,7 +33,7 @@ struct MachineFacts {
   std::uint32_t page_bytes = 4096;
   std::uint32_t cpus = 1;        // by affinity and cgroup quota
   std::uint32_t quota_cpus = 0;  // of the cgroup, rounded up; 0: none
-  bool cuda_driver = false;  // libcuda.so.1 loads and cuInit succeeded
+  bool cuda_driver = false;      // libcuda.so.1 loads and cuInit succeeded
   std::int32_t cuda_devices = 0;
   std::string cuda_why_not;     // "libcuda.so.1 not found", or empty
   bool cuda_simulated = false;  // the fake driver of the tests answers

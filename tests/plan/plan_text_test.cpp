@@ -11,16 +11,19 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(PlanText, AReadIntoADeviceIsUnderstoodAtOnce) {
-  EXPECT_EQ(device_scene().plan().to_text(),
-            "read 1.00 GiB of 'weights.bin' into cuda:0\n"
-            "  staged            1.00 GiB  1024 segments of 1 MiB, through the page cache: "
-            "device memory is reached through a pinned ring here\n"
-            "  page cache                  decided per MiB by what is in it: hot from it; cold: "
-            "kept in the page cache, where they fit well: the next read is hot\n"
-            "  not nvfs                    nvidia-fs is not loaded (no /proc/driver/nvidia-fs)\n"
-            "  not p2pdma                  /dev/vda is virtio-blk, which takes no peer memory\n"
-            "  not pinned-cache            the file's pages were not pinned (File::pin)\n"
-            "  not direct-host, buffered: only for host memory, and this is device memory\n");
+  EXPECT_EQ(
+      device_scene().plan().to_text(),
+      "read 1.00 GiB of 'weights.bin' into cuda:0\n"
+      "  staged            1.00 GiB  1024 segments of 1 MiB, through the page cache: "
+      "device memory is reached through a pinned ring here\n"
+      "  page cache                  decided per MiB by what is in it: hot from it; cold: "
+      "kept in the page cache, where they fit well: the next read is hot\n"
+      "  copiers                     1: the CPUs that this process may use; at most 64 MiB of "
+      "pinned memory\n"
+      "  not nvfs                    nvidia-fs is not loaded (no /proc/driver/nvidia-fs)\n"
+      "  not p2pdma                  /dev/vda is virtio-blk, which takes no peer memory\n"
+      "  not pinned-cache            the file's pages were not pinned (File::pin)\n"
+      "  not direct-host, buffered: only for host memory, and this is device memory\n");
 }
 
 TEST(PlanText, BothLayersAndTheirCountersAreShown) {
