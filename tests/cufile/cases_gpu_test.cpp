@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <barrier>
 #include <thread>
 
 #include "os/cufile_codes.hpp"
@@ -37,10 +38,12 @@ TEST_F(Cases, C4_ThreadsOpenAndCloseAtOnce) {
   std::vector<std::thread> threads;
   threads.reserve(5);
   std::atomic<int> failed{0};
+  std::barrier all_have_it_open(5);
   for (int i = 0; i < 5; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 10; ++round) {
         if (library.cuFileDriverOpen().code != 0) ++failed;
+        all_have_it_open.arrive_and_wait();
         if (library.cuFileDriverClose_v2().code != 0) ++failed;
       }
     });
