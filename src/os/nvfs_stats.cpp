@@ -15,17 +15,23 @@ std::string_view word_after(std::string_view line, std::string_view name) {
   return rest.substr(0, rest.find_first_of(" )\n"));
 }
 
+// Digits and nothing else: what is half a number is evidence of nothing.
 std::optional<std::uint64_t> number_after(std::string_view line, std::string_view name) {
-  return to_number(word_after(line, name));
+  const auto word = word_after(line, name);
+  const bool digits = word.find_first_not_of("0123456789") == std::string_view::npos;
+  return digits ? to_number(word) : std::nullopt;
 }
 
 // "Reads : n=3 ok=3 err=0 readMiB=12 io_state_err=0"; without counting there is no n. A second line
 // of the same name has the rates.
 void read_counter(NvfsCounter& counter, std::string_view line, std::string_view mib, bool& found) {
   const auto calls = number_after(line, " n=");
+  const auto failed = number_after(line, " err=");
   const auto bytes = number_after(line, mib);
-  if (!calls || !bytes) return;
-  counter = {*calls, number_after(line, " err=").value_or(0), *bytes};
+  if (!calls || !failed || !bytes) return;
+  // Refused since the memory's mapping was ending; a sum that wraps still differs from the last
+  // one.
+  counter = {*calls, *failed + number_after(line, " io_state_err=").value_or(0), *bytes};
   found = true;
 }
 

@@ -10,8 +10,8 @@ namespace straightway::os {
 // Of one direction, since the module was loaded or its counters were set to zero.
 struct NvfsCounter {
   std::uint64_t calls = 0;
-  std::uint64_t failed = 0;
-  std::uint64_t mib = 0;  // whole MiB
+  std::uint64_t failed = 0;  // and refused
+  std::uint64_t mib = 0;     // whole MiB
   bool operator==(const NvfsCounter&) const = default;
 };
 

@@ -43,10 +43,43 @@ TEST(NvfsStats, WithoutCountingNothingIsMadeUp) {
 
 TEST(NvfsStats, HostileTextIsNoNumber) {
   const TempTree tree;
-  tree.write(path,
-             "IO stats: Enabled, \nReads : n=99999999999999999999 readMiB=x\nReads\nWrites : n=\n");
-  EXPECT_FALSE(read_nvfs_stats(tree.root())->counted);
+  const std::string sound = "n=1 ok=1 err=0 readMiB=2 io_state_err=0";
+  const auto counted = [&](const std::string& reads) {
+    tree.write(path, "IO stats: Enabled, peer IO stats: Disabled\nReads : " + reads +
+                         "\nWrites : n=3 ok=3 err=0 writeMiB=12 io_state_err=0\n");
+    return read_nvfs_stats(tree.root())->counted;
+  };
+  EXPECT_TRUE(counted(sound));
+  EXPECT_TRUE(counted("n=18446744073709551615 err=0 readMiB=18446744073709551615"));
+  for (const char* hostile :
+       {"", "n=", "n=99999999999999999999 err=0 readMiB=1", "n=-1 err=0 readMiB=1",
+        "n=1 err=-1 readMiB=1", "n=1 err=99999999999999999999 readMiB=1", "n=1 readMiB=1",
+        "n=1 err=0 readMiB=-1", "n=1x err=0 readMiB=1", "n=1 err=0 readMiB=1e9",
+        "n=0x10 err=0 readMiB=1", "n=1 err=0 readMiB=", "n= 1 err= 0 readMiB= 1", "n=1 err=0"}) {
+    EXPECT_FALSE(counted(hostile)) << hostile;
+  }
   EXPECT_EQ(read_nvfs_stats(tree.root() + "/nowhere"), std::nullopt);
+}
+
+TEST(NvfsStats, ALineThatIsMissingIsNotCountedAsNought) {
+  const TempTree tree;
+  const std::string reads = "Reads : n=1 ok=1 err=0 readMiB=2 io_state_err=0\n";
+  const std::string writes = "Writes : n=3 ok=3 err=0 writeMiB=12 io_state_err=0\n";
+  const std::string enabled = "IO stats: Enabled, peer IO stats: Disabled\n";
+  for (const auto& text : {reads + writes, enabled + reads, enabled + writes, enabled,
+                           std::string(1 << 20, '\n'), std::string("Reads", 5)}) {
+    tree.write(path, text);
+    EXPECT_FALSE(read_nvfs_stats(tree.root())->counted) << text.substr(0, 99);
+  }
+}
+
+TEST(NvfsStats, ARefusedTransferIsAFailedOne) {
+  const TempTree tree;
+  tree.write(path,
+             "IO stats: Enabled, peer IO stats: Disabled\n"
+             "Reads : n=9 ok=6 err=1 readMiB=2 io_state_err=2\n"
+             "Writes : n=3 ok=3 err=0 writeMiB=12 io_state_err=0\n");
+  EXPECT_EQ(read_nvfs_stats(tree.root())->reads, (NvfsCounter{9, 3, 2}));
 }
 
 TEST(NvfsStats, TheVersionStandsInAFileOfItsOwnToo) {
