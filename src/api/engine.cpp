@@ -145,6 +145,17 @@ Result<std::shared_ptr<Engine>> Engine::create(const ContextOptions& options,
                  "the ring needs at least 1 MiB",
                  "give 1M or more; 64M is the default"};
   }
+  const auto& vendor = settings->vendor_library.value;
+  if (!vendor.empty() && vendor != "none" && !vendor.starts_with('/')) {
+    return Error{ErrorKind::invalid_argument,
+                 ErrorOrigin::straightway,
+                 0,
+                 "set vendor_library to " + vendor,
+                 "",
+                 {},
+                 "that is no absolute path",
+                 "give the path of the vendor's libcufile.so.0, or none to leave it alone"};
+  }
   if (auto read = plan::read_environment(*settings, read_variable); !read) return read.error();
   std::shared_ptr<Engine> engine(
       new Engine(std::move(settings), options.on_warning, syscalls, root));

@@ -22,6 +22,9 @@ constexpr std::string_view own_mark("\0straightway_cufile\0", 20);
 }  // namespace
 
 bool is_vendor_library(const std::string& path) {
+  std::error_code ignored;
+  // Reading from a pipe would take what is another's.
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   const auto bytes = read_text(path, symbols_limit_bytes);
   return bytes &&
          bytes->starts_with(
@@ -63,7 +66,9 @@ std::string find_vendor_library(const std::string& ld_library_path, const std::s
   std::string_view rest = ld_library_path;
   while (!rest.empty()) {
     const auto folder = take_field(rest, ':');
-    if (!folder.empty()) candidates.push_back(root + std::string(folder) + std::string(library));
+    // A relative one would mean another library in another working directory.
+    if (folder.starts_with('/'))
+      candidates.push_back(root + std::string(folder) + std::string(library));
   }
   add_cached(candidates, root);
   add_toolkits(candidates, root);
