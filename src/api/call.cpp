@@ -122,7 +122,8 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
   learn_of_peers(ranges, plans, receipt, error);
   learn_of_vendor(ranges, plans, receipt, error);
   if (!error && vendor) {
-    if (auto judged = judge_vendor(ranges, *vendor, receipt); !judged) error = judged.error();
+    if (auto judged = judge_vendor(ranges, plans, *vendor, receipt); !judged)
+      error = judged.error();
   }
   if (error) {
     engine().record_error(direction());

@@ -8,6 +8,9 @@
 namespace straightway {
 namespace {
 
+// Says something of the memory, nothing of the storage.
+constexpr std::int32_t shorter_registration = 5017;
+
 bool uses_vendor(const Plan& plan) {
   const auto* end = plan.runs.data() + plan.run_count;
   return std::any_of(plan.runs.data(), end, [](const Run& run) {
@@ -87,19 +90,21 @@ std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,
   return VendorLook{std::move(library), before};
 }
 
-Result<void> judge_vendor(const std::vector<CallRange>& ranges, const VendorLook& look,
-                          Receipt& receipt) {
+Result<void> judge_vendor(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
+                          const VendorLook& look, Receipt& receipt) {
   auto& share = receipt.routes[index(Route::nvfs)];
   if (share.bytes == 0) return {};
   using drive::CufileSaid;
-  const auto said = drive::what_counters_say(look.before, look.library->counts(receipt.direction));
+  const auto after = look.library->counts(receipt.direction);
+  const auto said = drive::what_counters_say(look.before, after, share.bytes);
   if (said == CufileSaid::kernel_counted) {
     share.evidence = {EvidenceKind::observed, Witness::nvidia_fs, Scope::machine};
   } else if (said == CufileSaid::library_counted) {
     share.evidence = {EvidenceKind::claimed, Witness::vendor_library, Scope::process};
   } else if (said == CufileSaid::copied) {
-    for (const auto& range : ranges) {
-      range.file->engine->vendor_ways().learn_copies(range.file->storage());
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (!uses_vendor(plans[i])) continue;
+      ranges[i].file->engine->vendor_ways().learn_copies(ranges[i].file->storage());
     }
     count_as_copied(receipt);
     if (receipt.settings->policy.value == Policy::direct) return copied_error(receipt);
@@ -113,7 +118,7 @@ void learn_of_vendor(const std::vector<CallRange>& ranges, const std::vector<Pla
   const bool refused =
       error && error->kind == ErrorKind::route_refused && error->origin == ErrorOrigin::cufile;
   const auto code = fell_back ? receipt.fallback_code : refused ? error->code : 0;
-  if (code == 0) return;
+  if (code == 0 || code == shorter_registration) return;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (!uses_vendor(plans[i])) continue;
     ranges[i].file->engine->vendor_ways().learn_refusal(ranges[i].file->storage(), code);

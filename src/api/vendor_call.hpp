@@ -30,8 +30,8 @@ std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,
 
 // After the transfer: evidence of the bytes that went through the library, which count as staged
 // where it copied. An error where the policy was direct, and they did.
-Result<void> judge_vendor(const std::vector<CallRange>& ranges, const VendorLook& look,
-                          Receipt& receipt);
+Result<void> judge_vendor(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
+                          const VendorLook& look, Receipt& receipt);
 // Remembers a refusal for the storage.
 void learn_of_vendor(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
                      const Receipt& receipt, const std::optional<Error>& error);

@@ -60,4 +60,13 @@ Error transfer_error(Direction direction, const std::string& path, FileRange ran
   return error;
 }
 
+Error false_end_error(const std::string& path, FileRange range) {
+  auto error = transfer_error(Direction::read, path, range, 0);
+  error.kind = ErrorKind::route_refused;
+  error.origin = ErrorOrigin::cufile;
+  error.why = "the vendor's library said that the file ends before these bytes, and it does not";
+  error.advice = "use policy auto, which reads them another way";
+  return error;
+}
+
 }  // namespace straightway::drive

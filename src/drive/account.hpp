@@ -19,4 +19,7 @@ Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
 Error transfer_error(Direction direction, const std::string& path, FileRange range,
                      std::int32_t code);
 
+// Of a read under policy direct whose file goes on where the vendor's library said that it ends.
+Error false_end_error(const std::string& path, FileRange range);
+
 }  // namespace straightway::drive

@@ -317,6 +317,9 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
   if (verdict == Verdict::fall_back && piece.dontcache) return cache_after_all(piece);
   if (verdict == Verdict::fall_back && !spec_.may_fall_back) verdict = Verdict::fail;
   if (verdict == Verdict::fail) return stop(failure(piece, completion));
+  if (piece.confirms_end && completion.result > 0 && !spec_.may_fall_back) {
+    return stop(false_end_error(spec_.files[spec_.legs[piece.leg].file].path, piece.payload));
+  }
   if (stopped_) return;
   switch (verdict) {
     case Verdict::rest:
@@ -328,7 +331,7 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
     case Verdict::fall_back:
       return fall_back(piece, static_cast<std::int32_t>(-completion.result));
     case Verdict::end_of_file:
-      return meet_end(piece);
+      return piece.route == Route::nvfs ? confirm_end(piece) : meet_end(piece);
     default:
       return;
   }
@@ -384,6 +387,14 @@ void Transfer::leave_pin(Piece piece) {
   left_pin_ = true;
   ++fallbacks_;
   if (fallback_code_ == 0) fallback_code_ = ESTALE;
+  again_.push_back(piece);
+}
+
+// The library says that the file ends here. The kernel knows, and its word ends the transfer.
+void Transfer::confirm_end(Piece piece) {
+  leave_direct(piece);
+  piece.confirms_end = true;
+  ++retries_;
   again_.push_back(piece);
 }
 

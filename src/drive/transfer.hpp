@@ -97,7 +97,8 @@ class Transfer {
     std::uint32_t align_bytes = 1;
     FileRange payload;
     std::uint32_t attempts = 0;
-    bool counted = false;  // as a segment of its route: once, with its first bytes
+    bool confirms_end = false;  // the vendor's library said that the file ends before it
+    bool counted = false;       // as a segment of its route: once, with its first bytes
     bool dontcache = false;
     bool trim = false;
     bool fills_cache = false;  // from a disk: one of the few readers
@@ -128,6 +129,7 @@ class Transfer {
   void leave_pin(Piece piece);
   void change_route(Piece& piece) const;
   void leave_direct(Piece& piece) const;
+  void confirm_end(Piece piece);
   void meet_end(const Piece& piece);
   Error failure(const Piece& piece, const transport::Completion& completion) const;
   std::uint64_t leg_moved(std::size_t leg) const;

@@ -5,13 +5,37 @@ namespace {
 
 using transport::CufileCounts;
 
-CufileSaid library_says(const CufileCounts& before, const CufileCounts& after,
-                        std::uint64_t calls) {
-  if (!before.library_counts || !after.library_counts) return CufileSaid::nothing;
-  const auto direct = after.nvfs - before.nvfs + (after.p2pdma - before.p2pdma);
-  const auto posix = after.posix - before.posix;
-  if (direct + posix != calls) return CufileSaid::nothing;  // of others too, or in other parts
-  return posix > 0 ? CufileSaid::copied : CufileSaid::library_counted;
+// What the library counted between two looks.
+struct Counted {
+  bool sound = false;  // it counts, and nothing went backwards
+  std::uint64_t direct = 0;
+  std::uint64_t posix = 0;
+};
+
+Counted counted_by_library(const CufileCounts& before, const CufileCounts& after) {
+  if (!before.library_counts || !after.library_counts || after.nvfs < before.nvfs ||
+      after.p2pdma < before.p2pdma || after.posix < before.posix) {
+    return {};  // not counted, or set to zero meanwhile
+  }
+  return {true, after.nvfs - before.nvfs + (after.p2pdma - before.p2pdma),
+          after.posix - before.posix};
+}
+
+// alone: no other request's calls are among them, so that what some of them met is this one's.
+CufileSaid library_says(const Counted& counted, std::uint64_t calls, bool alone) {
+  if (!counted.sound) return CufileSaid::nothing;
+  // Whoever else counted, and in however many parts: every one of them was copied.
+  if (counted.direct == 0 && counted.posix >= calls) return CufileSaid::copied;
+  // Of others too, or in other parts.
+  if (counted.direct > calls || counted.posix != calls - counted.direct) return CufileSaid::nothing;
+  if (counted.posix == 0) return CufileSaid::library_counted;
+  return alone ? CufileSaid::copied : CufileSaid::nothing;
+}
+
+// Whether the library may have gone by P2PDMA, which nvidia-fs never sees.
+bool may_bypass_kernel(const CufileCounts& before, const CufileCounts& after) {
+  const bool told = before.library_counts && after.library_counts;
+  return told ? after.p2pdma != before.p2pdma : after.knows_p2pdma;
 }
 
 // Other programs' transfers can only add to what it counts.
@@ -22,8 +46,9 @@ CufileSaid kernel_says(const CufileCounts& before, const CufileCounts& after, st
   }
   const auto counted = after.kernel_calls - before.kernel_calls;
   const auto mib = after.kernel_mib - before.kernel_mib;
-  // Transfers of P2PDMA never come by it.
-  if (counted == 0 && after.p2pdma == before.p2pdma) return CufileSaid::copied;
+  if (counted == 0) {
+    return may_bypass_kernel(before, after) ? CufileSaid::nothing : CufileSaid::copied;
+  }
   // A counter of whole MiB grows by one more where a fraction was there before.
   const auto claimed = (after.bytes - before.bytes) >> 20;
   const bool exact = counted == calls && after.kernel_failed == before.kernel_failed &&
@@ -33,12 +58,18 @@ CufileSaid kernel_says(const CufileCounts& before, const CufileCounts& after, st
 
 }  // namespace
 
-CufileSaid what_counters_say(const CufileCounts& before, const CufileCounts& after) {
+CufileSaid what_counters_say(const CufileCounts& before, const CufileCounts& after,
+                             std::uint64_t own_bytes) {
   const auto calls = after.calls - before.calls;
   if (!before.quiet || !after.quiet || calls == 0) return CufileSaid::nothing;
-  const auto library = library_says(before, after, calls);
+  const auto counted = counted_by_library(before, after);
+  const bool alone = after.bytes - before.bytes == own_bytes;
+  const auto library = library_says(counted, calls, alone);
   if (library == CufileSaid::copied) return library;
   const auto kernel = kernel_says(before, after, calls);
+  // Copies in this process, and as many direct calls of somebody else: the sum only looks right.
+  const bool others = counted.sound && counted.posix > 0;
+  if (kernel == CufileSaid::kernel_counted && others) return CufileSaid::nothing;
   return kernel == CufileSaid::nothing ? library : kernel;
 }
 

@@ -14,7 +14,9 @@ enum class CufileSaid : std::uint8_t {
   copied,           // the library counted calls of ours as posix, or nvidia-fs saw none at all
 };
 
+// own_bytes: what the request that asks moved by the library. Where all calls of ours between the
+// looks moved more, other requests' are among them.
 CufileSaid what_counters_say(const transport::CufileCounts& before,
-                             const transport::CufileCounts& after);
+                             const transport::CufileCounts& after, std::uint64_t own_bytes);
 
 }  // namespace straightway::drive

@@ -17,6 +17,7 @@ bool vendor_refuses(std::int64_t result) {
     case 5009:  // this GPU
     case 5010:  // nvidia-fs failed
     case 5016:  // more than may be pinned
+    case 5017:  // the program's own registration at this address is shorter
     case 5018:  // file type
     case 5020:  // not O_DIRECT
     case 5027:  // file not registered

@@ -1,6 +1,8 @@
 #include "os/cufile_codes.hpp"
 
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <string>
 
 namespace straightway::os {
@@ -115,7 +117,7 @@ constexpr std::array<Row, 49> rows = {{
 }  // namespace
 
 CodeText describe_cufile(int code) {
-  const int wanted = code < 0 ? -code : code;
+  const auto wanted = std::abs(std::int64_t{code});
   for (const Row& row : rows) {
     if (row.code == wanted) return row.text;
   }
@@ -124,7 +126,7 @@ CodeText describe_cufile(int code) {
 
 std::string cufile_text(int code) {
   const auto text = describe_cufile(code);
-  const std::string number = "cuFile code " + std::to_string(code < 0 ? -code : code);
+  const std::string number = "cuFile code " + std::to_string(std::abs(std::int64_t{code}));
   if (text.name.empty()) return number;
   return number + ", " + std::string(text.name) + ": " + std::string(text.meaning);
 }

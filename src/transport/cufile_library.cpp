@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -64,6 +65,7 @@ constexpr int flag_allow_compat = 1;
 constexpr int flag_parallel_io = 4;
 constexpr int first_version = 1080;            // that tells its version
 constexpr int last_without_statistics = 1150;  // ends with SIGSEGV at exit when it counts
+constexpr int first_with_p2pdma = 1160;
 constexpr int first_long_statistics = 1190;
 
 // Where things stand in the statistics of level 3.
@@ -73,6 +75,7 @@ constexpr std::size_t longer_bytes = 112;  // from first_long_statistics on
 constexpr std::size_t gpu_bytes = 248;
 constexpr std::size_t most_gpus = 16;
 
+// Below this the library's own memory, registered once, is the better target.
 constexpr std::uint64_t least_registered_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t gpu_page_bytes = 64 << 10;
 // Without a word from the library: what the smallest BAR1 (256 MiB) has to spare.
@@ -100,6 +103,20 @@ Error library_error(const std::string& attempted, int code, std::string why) {
           {},
           std::move(why),
           std::string(code == 0 ? "install one that fits" : os::describe_cufile(code).advice)};
+}
+
+// What a transfer answered: bytes moved, -errno or -CUfileOpError. Anything else says only that it
+// did not go well.
+std::int64_t sound_answer(std::int64_t result, int errno_code, std::uint64_t size_bytes) {
+  constexpr std::int64_t last_errno = 4095;
+  constexpr std::int64_t last_code = 5999;
+  if (result == -1 && errno_code > 0)
+    result = -std::int64_t{errno_code};
+  else if (result == -1)
+    result = -EIO;
+  if (result >= 0) return static_cast<std::uint64_t>(result) > size_bytes ? -EIO : result;
+  if (result >= -last_errno) return result;
+  return result >= -last_code && os::is_cufile_code(static_cast<int>(-result)) ? result : -EIO;
 }
 
 // Not enough of the device's memory can be shown at once.
@@ -150,20 +167,25 @@ Result<void> CufileLibrary::find_functions() {
   if (auto filled = library_.fill(needed); !filled) return filled.error();
   for (const auto& symbol : newer) *symbol.slot = library_.find(symbol.name);
   const auto status = functions_->get_version(&version_);
-  if (status.code != 0 || version_ < first_version) {
-    return library_error("use " + library_.name(), status.code, "it is too old");
+  if (status.code != 0) {
+    return library_error("use " + library_.name(), status.code,
+                         "it does not tell its version (" + os::cufile_text(status.code) + ")");
   }
+  if (version_ < first_version) return library_error("use " + library_.name(), 0, "it is too old");
   return {};
 }
 
 // Where nobody opened it before us, it is told neither to cut requests nor to copy in silence.
 Result<void> CufileLibrary::open_driver() {
-  if (functions_->use_count() == 0 && functions_->set_flag != nullptr) {
-    functions_->set_flag(flag_allow_compat, false);
-    functions_->set_flag(flag_parallel_io, false);
-  }
+  const bool closed = functions_->use_count() == 0 && functions_->set_flag != nullptr;
+  const auto set_flags = [this](bool value) {
+    functions_->set_flag(flag_allow_compat, value);
+    functions_->set_flag(flag_parallel_io, value);
+  };
+  if (closed) set_flags(false);
   const auto status = functions_->driver_open();
   if (status.code != 0) {
+    if (closed) set_flags(true);  // the program may open it later, and is not to find them off
     return library_error("open the driver of " + library_.name(), status.code,
                          os::cufile_text(status.code));
   }
@@ -178,7 +200,7 @@ Result<void> CufileLibrary::open_driver() {
   return {};
 }
 
-// Counting that the program has under way serves too.
+// Counting that the program has under way serves too, and is left as it is.
 void CufileLibrary::start_statistics() {
   if (version_ <= last_without_statistics || functions_->get_stats == nullptr ||
       functions_->set_stats_level == nullptr || functions_->get_stats_level == nullptr ||
@@ -186,8 +208,9 @@ void CufileLibrary::start_statistics() {
     return;
   }
   int level = 0;
-  if (functions_->get_stats_level(&level).code == 0 && level < 3) functions_->set_stats_level(3);
-  counts_ = functions_->start_stats().code == 0;
+  if (functions_->get_stats_level(&level).code != 0) return;
+  if (level == 0 && functions_->set_stats_level(3).code == 0) level = 3;
+  if (level == 3) counts_ = functions_->start_stats().code == 0;
 }
 
 Result<void*> CufileLibrary::register_file(int direct_fd) {
@@ -217,8 +240,7 @@ std::int64_t CufileLibrary::move(Direction direction, void* handle, std::uint64_
   std::int64_t result = direction == Direction::read
                             ? functions_->read(handle, memory, size_bytes, offset, 0)
                             : functions_->write(handle, memory, size_bytes, offset, 0);
-  if (result == -1) result = errno != 0 ? -errno : -EIO;
-  if (result > static_cast<std::int64_t>(size_bytes)) result = -EIO;  // more than there can be
+  result = sound_answer(result, errno, size_bytes);
   if (result > 0) counted.bytes.fetch_add(static_cast<std::uint64_t>(result));
   counted.done.fetch_add(1);
   return result;
@@ -238,40 +260,76 @@ CufileLibrary::Window& CufileLibrary::window(std::int32_t device) {
   return at->second;
 }
 
-std::uint64_t CufileLibrary::take_room(Window& window, std::uint64_t size_bytes) const {
-  const auto left = window.limit_bytes - std::min(window.limit_bytes, window.used_bytes);
-  auto size = std::min({size_bytes, left, window.largest_bytes});
+std::uint64_t CufileLibrary::take_room(std::int32_t device, std::uint64_t size_bytes) {
+  const std::lock_guard lock(mutex_);
+  auto& room = window(device);
+  const auto left = room.limit_bytes - std::min(room.limit_bytes, room.used_bytes);
+  auto size = std::min({size_bytes, left, room.largest_bytes});
   if (size < size_bytes) size &= ~(gpu_page_bytes - 1);
   if (size < least_registered_bytes) return 0;
-  window.used_bytes += size;
+  room.used_bytes += size;
   return size;
+}
+
+void CufileLibrary::give_room(std::int32_t device, std::uint64_t size_bytes,
+                              std::uint64_t largest_bytes) {
+  const std::lock_guard lock(mutex_);
+  auto& room = window(device);
+  room.used_bytes -= size_bytes;
+  room.largest_bytes = std::min(room.largest_bytes, largest_bytes);
+}
+
+std::uint64_t CufileLibrary::register_what_fits(std::int32_t device, std::uint64_t address,
+                                                std::uint64_t size_bytes) {
+  for (auto wanted = size_bytes;;) {
+    const auto size = take_room(device, wanted);
+    if (size == 0) return 0;
+    const auto status = functions_->buffer_register(reinterpret_cast<void*>(address), size, 0);
+    if (status.code == 0) return size;
+    const bool may_fit = lacks_room(status.code);
+    give_room(device, size, may_fit ? size / 2 : UINT64_MAX);
+    if (!may_fit) return 0;
+    wanted = size / 2;
+  }
 }
 
 std::uint64_t CufileLibrary::register_memory(std::int32_t device, std::uint64_t address,
                                              std::uint64_t size_bytes) {
   const Visit visit;
-  for (auto wanted = size_bytes;;) {
-    std::unique_lock lock(mutex_);
-    auto& room = window(device);
-    const auto size = take_room(room, wanted);
-    lock.unlock();
-    if (size == 0) return 0;
-    const auto status = functions_->buffer_register(reinterpret_cast<void*>(address), size, 0);
-    if (status.code == 0) return size;
-    lock.lock();
-    room.used_bytes -= size;
-    if (!lacks_room(status.code)) return 0;
-    room.largest_bytes = std::min(room.largest_bytes, size / 2);
-    wanted = size / 2;
+  std::unique_lock lock(mutex_);
+  auto at = stretches_.end();
+  for (bool fresh = false; !fresh;) {
+    std::tie(at, fresh) = stretches_.try_emplace(address);
+    if (fresh) break;
+    if (at->second.settled) {
+      ++at->second.users;
+      return std::min(size_bytes, at->second.size_bytes);
+    }
+    settled_.wait(lock);
   }
+  lock.unlock();
+  const auto size = register_what_fits(device, address, size_bytes);
+  lock.lock();
+  at->second.size_bytes = size;
+  at->second.settled = true;
+  settled_.notify_all();
+  return size;
 }
 
-void CufileLibrary::deregister_memory(std::int32_t device, std::uint64_t address,
-                                      std::uint64_t size_bytes) {
+void CufileLibrary::deregister_memory(std::int32_t device, std::uint64_t address) {
   const Visit visit;
-  functions_->buffer_deregister(reinterpret_cast<void*>(address));
-  const std::lock_guard lock(mutex_);
-  window(device).used_bytes -= size_bytes;
+  std::unique_lock lock(mutex_);
+  const auto at = stretches_.find(address);
+  if (--at->second.users > 0) return;
+  at->second.settled = false;
+  if (const auto size = at->second.size_bytes; size > 0) {
+    lock.unlock();
+    functions_->buffer_deregister(reinterpret_cast<void*>(address));
+    give_room(device, size, UINT64_MAX);
+    lock.lock();
+  }
+  stretches_.erase(at);
+  settled_.notify_all();
 }
 
 void CufileLibrary::read_library_counts(Direction direction, CufileCounts& counts) {
@@ -297,6 +355,7 @@ CufileCounts CufileLibrary::counts(Direction direction) {
   const Visit visit;
   const auto& counted = tally(direction);
   CufileCounts counts;
+  counts.knows_p2pdma = version_ >= first_with_p2pdma;
   counts.calls = counted.done.load();
   counts.bytes = counted.bytes.load();
   if (const auto kernel = os::read_nvfs_stats(root_)) {

@@ -5,6 +5,7 @@
 // Every call may be made from any thread. Nothing is called unless cuInit succeeded before.
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@ struct CufileCounts {
   std::uint64_t nvfs = 0;
   std::uint64_t p2pdma = 0;
   std::uint64_t posix = 0;
+  bool knows_p2pdma = false;  // of this version, which may take it without a word
 };
 
 class CufileLibrary {
@@ -57,10 +59,12 @@ class CufileLibrary {
                     std::uint64_t size_bytes, std::uint64_t file_offset);
 
   // Registers the first bytes of a range of device memory: all of them, fewer where the window that
-  // the device shows (BAR1) has no more room, 0 where none can be had. The same number goes back.
+  // the device shows (BAR1) has no more room or where they are registered already for another
+  // transfer, 0 where none can be had. Each call needs its deregister_memory, also after 0: until
+  // then nobody else registers this address, and takes it back under the transfer.
   std::uint64_t register_memory(std::int32_t device, std::uint64_t address,
                                 std::uint64_t size_bytes);
-  void deregister_memory(std::int32_t device, std::uint64_t address, std::uint64_t size_bytes);
+  void deregister_memory(std::int32_t device, std::uint64_t address);
 
   CufileCounts counts(Direction direction);
 
@@ -74,6 +78,11 @@ class CufileLibrary {
     std::uint64_t used_bytes = 0;
     std::uint64_t largest_bytes = 0;  // that was not refused
   };
+  struct Stretch {  // of memory that is registered, or with 0 bytes: used without
+    std::uint64_t size_bytes = 0;
+    std::uint32_t users = 1;
+    bool settled = false;  // neither being registered nor being taken back
+  };
   struct Tally {
     std::atomic<std::uint64_t> begun{0};
     std::atomic<std::uint64_t> done{0};
@@ -84,7 +93,10 @@ class CufileLibrary {
   Result<void> open_driver();
   void start_statistics();
   Window& window(std::int32_t device);
-  std::uint64_t take_room(Window& window, std::uint64_t size_bytes) const;
+  std::uint64_t take_room(std::int32_t device, std::uint64_t size_bytes);
+  void give_room(std::int32_t device, std::uint64_t size_bytes, std::uint64_t largest_bytes);
+  std::uint64_t register_what_fits(std::int32_t device, std::uint64_t address,
+                                   std::uint64_t size_bytes);
   void read_library_counts(Direction direction, CufileCounts& counts);
   Tally& tally(Direction direction) { return direction == Direction::read ? reads_ : writes_; }
 
@@ -95,8 +107,12 @@ class CufileLibrary {
   bool opened_ = false;
   bool counts_ = false;
   std::uint64_t pinned_limit_bytes_ = 0;
-  std::mutex mutex_;  // of the windows
+  std::mutex mutex_;  // of what follows
   std::map<std::int32_t, Window> windows_;
+  // By address: the library knows one registration of each, and transfers from the same memory to
+  // two files may be under way at once.
+  std::map<std::uint64_t, Stretch> stretches_;
+  std::condition_variable settled_;
   Tally reads_;
   Tally writes_;
 };

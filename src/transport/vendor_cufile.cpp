@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::uint32_t depth = 64;  // results kept between submit and reap
 constexpr std::uint64_t largest_segment_bytes = std::uint64_t{1} << 30;
-// Below this the library's own memory, registered once, is the better target.
-constexpr std::uint64_t least_registered_bytes = std::uint64_t{1} << 20;
 
 }  // namespace
 
@@ -62,11 +60,10 @@ std::int64_t VendorCufile::move_chunk(const Segment& segment, std::uint64_t done
   const auto address = segment.address + done;
   const auto offset = segment.file_offset + done;
   wanted = segment.size_bytes - done;
-  const auto registered =
-      wanted < least_registered_bytes ? 0 : library_->register_memory(device_, address, wanted);
+  const auto registered = library_->register_memory(device_, address, wanted);
   if (registered > 0) wanted = registered;
   const auto result = library_->move(segment.direction, handle, address, wanted, offset);
-  if (registered > 0) library_->deregister_memory(device_, address, registered);
+  library_->deregister_memory(device_, address);
   return result;
 }
 

@@ -15,13 +15,14 @@ using testing::HasSubstr;
 TEST_F(VendorCall, ReadsGoDirectAndNvidiaFsConfirmsThem) {
   auto options = direct();
   options.evidence = Demand::observed;
+  const auto posix = cufile.posix();
   const auto receipt = file.read_into(memory(), options).value();
   expect_arrived(size);
   EXPECT_EQ(share(receipt, Route::nvfs).bytes, size);
   EXPECT_EQ(share(receipt, Route::nvfs).segments, 3U);
   EXPECT_EQ(share(receipt, Route::nvfs).evidence,
             (Evidence{EvidenceKind::observed, Witness::nvidia_fs, Scope::machine}));
-  EXPECT_EQ(cufile.posix(), 0U);
+  EXPECT_EQ(cufile.posix(), posix);
   EXPECT_THAT(receipt.to_text(), HasSubstr("nvidia-fs counted exactly these calls and bytes"));
   EXPECT_THAT(receipt.to_json(), HasSubstr("nvidia-fs"));
 }

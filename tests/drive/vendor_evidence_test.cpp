@@ -14,7 +14,7 @@ struct Look {
   CufileCounts before;
   CufileCounts after;
   Look() {
-    before = {true, 10, 10 * mib, true, 70, 1, 700, true, 20, 5, 3};
+    before = {true, 10, 10 * mib, true, 70, 1, 700, true, 20, 5, 3, true};
     after = before;
     after.calls += 4;
     after.bytes += 16 * mib;
@@ -22,7 +22,9 @@ struct Look {
     after.kernel_mib += 16;
     after.nvfs += 4;
   }
-  CufileSaid said() const { return what_counters_say(before, after); }
+  CufileSaid said(std::uint64_t own_bytes = 16 * mib) const {
+    return what_counters_say(before, after, own_bytes);
+  }
 };
 
 TEST(VendorEvidence, ExactCountersOfTheKernelConfirm) {
@@ -77,6 +79,64 @@ TEST(VendorEvidence, AKernelThatSawNothingIsBelievedBeforeTheLibrary) {
   look.after.nvfs -= 4;
   look.after.p2pdma += 4;  // which never shows there
   EXPECT_EQ(look.said(), CufileSaid::library_counted);
+}
+
+TEST(VendorEvidence, OfAMixedCountOnlyTheOneRequestThatMadeItIsCopied) {
+  Look look;
+  look.after.nvfs -= 2;
+  look.after.posix += 2;
+  look.after.kernel_calls -= 2;
+  look.after.kernel_mib -= 8;
+  EXPECT_EQ(look.said(), CufileSaid::copied);
+  EXPECT_EQ(look.said(8 * mib), CufileSaid::nothing);  // another request's may be the copied ones
+  look.after.nvfs -= 2;
+  look.after.posix += 2;
+  EXPECT_EQ(look.said(8 * mib), CufileSaid::copied);  // all were
+}
+
+TEST(VendorEvidence, CopiesInManyPartsAreCopies) {
+  Look look;
+  look.after.kernel_counts = false;
+  look.after.nvfs -= 4;
+  look.after.posix += 11;  // the library cuts them
+  EXPECT_EQ(look.said(), CufileSaid::copied);
+  look.after.nvfs += 1;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+}
+
+TEST(VendorEvidence, SomebodyElsesDirectCallsDoNotCoverForCopies) {
+  Look look;              // nvidia-fs saw four calls of 4 MiB
+  look.after.posix += 4;  // and this process copied as many
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+}
+
+TEST(VendorEvidence, CountersThatGoBackwardsProveNothing) {
+  for (auto counter : {&CufileCounts::nvfs, &CufileCounts::p2pdma, &CufileCounts::posix}) {
+    Look look;
+    look.after.kernel_counts = false;
+    look.after.*counter = look.before.*counter - 1;
+    EXPECT_EQ(look.said(), CufileSaid::nothing);
+  }
+  Look look;  // so that the sum is right all the same
+  look.after.kernel_counts = false;
+  look.after.nvfs = look.before.nvfs - 20;
+  look.after.posix = look.before.posix + 24;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+  look = {};
+  look.after.library_counts = false;
+  look.before.kernel_calls = UINT64_MAX - 1;  // wraps to the right difference
+  look.after.kernel_calls = 2;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+}
+
+TEST(VendorEvidence, WhereP2pdmaCannotBeSeenAKernelThatSawNothingProvesNothing) {
+  Look look;
+  look.after.kernel_calls = look.before.kernel_calls;
+  look.after.kernel_mib = look.before.kernel_mib;
+  look.before.library_counts = look.after.library_counts = false;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+  look.after.knows_p2pdma = false;  // a version before it
+  EXPECT_EQ(look.said(), CufileSaid::copied);
 }
 
 TEST(VendorEvidence, WithoutCountersThereIsNone) {

@@ -61,7 +61,7 @@ static_assert(sizeof(CufileBatchEvent) == 24);
 #define FAKE_CUFILE_CONTROLS(X)                                                              \
   /* What cuFileHandleRegister answers from now on: 0, 5027, 5008, ... */                    \
   X(answer_register, void(int code))                                                         \
-  /* What cuFileDriverOpen and cuFileGetVersion answer. */                                   \
+  /* What cuFileDriverOpen answers, and cuFileGetVersion tells. */                           \
   X(answer_open, void(int code))                                                             \
   X(version, void(int number))                                                               \
   /* Whether nvidia-fs is there, and transfers go by it (counted as nvfs, else posix). */    \
@@ -78,12 +78,25 @@ static_assert(sizeof(CufileBatchEvent) == 24);
   X(register_limit, void(std::size_t bytes))                                                 \
   /* The next `count` transfers answer `result`: -5xxx, or -1 with this errno, or short. */  \
   X(next_transfers, void(int count, ssize_t result, int errno_code))                         \
+  /* The same, in these very words, and no byte moves. */                                    \
+  X(answer_transfers, void(int count, ssize_t result, int errno_code))                       \
+  /* What cuFileGetVersion and cuFileBufRegister answer: 0, or a code. */                    \
+  X(answer_version, void(int code))                                                          \
+  X(answer_buffer, void(int code))                                                           \
+  /* Transfers wait inside the library until all are let go, or the first ones; how many     \
+     wait now. */                                                                            \
+  X(hold, void(int on))                                                                      \
+  X(let_go, void(int count))                                                                 \
+  X(held, std::uint64_t())                                                                   \
+  /* How often memory was taken back while a transfer used it. */                            \
+  X(torn, std::uint64_t())                                                                   \
   X(heal, void())                                                                            \
   /* What happened so far. */                                                                \
   X(calls, std::uint64_t())                                                                  \
   X(largest_call, std::uint64_t())                                                           \
   X(most_registered, std::uint64_t())                                                        \
   X(registrations, std::uint64_t())                                                          \
+  X(deregistrations, std::uint64_t())                                                        \
   X(nvfs, std::uint64_t())                                                                   \
   X(posix, std::uint64_t())                                                                  \
   /* What lives now. */                                                                      \

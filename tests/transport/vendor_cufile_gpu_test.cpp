@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "tests/fakes/fake_cufile.hpp"
@@ -132,6 +135,85 @@ TEST_F(VendorCufileTest, AnswersAreOneCompletionEach) {
   EXPECT_EQ(cufile.buffers(), 0U);
 }
 
+TEST_F(VendorCufileTest, AnswersThatCannotBeAreErrors) {
+  open();
+  const std::int64_t lowest = INT64_MIN;
+  for (const std::int64_t answer :
+       {lowest, lowest + 1, -(std::int64_t{1} << 32), std::int64_t{-6000}, std::int64_t{-5000},
+        std::int64_t{-4096}, static_cast<std::int64_t>(mib + 1), INT64_MAX}) {
+    cufile.answer_transfers(1, answer, 0);
+    EXPECT_EQ(move(0, mib).result, -EIO) << answer;
+  }
+  for (const int code : {0, -5, INT_MIN, INT_MAX, 4999, 6000}) {
+    cufile.answer_transfers(1, -1, code);
+    EXPECT_EQ(move(0, mib).result, -EIO) << code;
+  }
+  cufile.answer_transfers(1, -EINVAL, 0);
+  EXPECT_EQ(move(0, mib).result, -EINVAL);
+  const auto counts = library->counts(Direction::read);
+  EXPECT_EQ(counts.bytes, 0U);
+  EXPECT_EQ(counts.calls, 15U);
+  EXPECT_TRUE(counts.quiet);
+  EXPECT_EQ(cufile.registrations(), cufile.deregistrations());
+}
+
+TEST_F(VendorCufileTest, TheSameMemoryForTwoTransfersStaysRegisteredForTheSecond) {
+  open();
+  cufile.hold(1);
+  std::thread first([&] { EXPECT_EQ(move(0, 4 * mib).result, static_cast<long>(4 * mib)); });
+  while (cufile.held() < 1) std::this_thread::yield();
+  std::thread second([&] { EXPECT_EQ(move(0, 8 * mib).result, static_cast<long>(8 * mib)); });
+  while (cufile.held() < 2) std::this_thread::yield();
+  cufile.let_go(1);
+  first.join();
+  EXPECT_EQ(cufile.buffers(), 1U);
+  cufile.hold(0);
+  second.join();
+  EXPECT_EQ(cufile.torn(), 0U);
+  EXPECT_EQ(cufile.buffers(), 0U);
+  EXPECT_EQ(cufile.registrations(), cufile.deregistrations());
+}
+
+TEST_F(VendorCufileTest, ManyThreadsTakeBackWhatTheyRegister) {
+  cufile.bar_kib(24 << 10);
+  cufile.register_limit(5 * mib);
+  open();
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    threads.emplace_back([&, i] {
+      for (std::uint64_t round = 0; round < 60; ++round) {
+        const auto offset = (round + i) % 3 * mib;
+        const auto bytes = (1 + (round * 7 + i) % 12) * mib;
+        EXPECT_EQ(move(offset, bytes).result, static_cast<std::int64_t>(bytes));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(cufile.torn(), 0U);
+  EXPECT_EQ(cufile.buffers(), 0U);
+  EXPECT_EQ(cufile.registrations(), cufile.deregistrations());
+  EXPECT_LE(cufile.most_registered(), 12 * mib);
+  // All the room is there again.
+  const auto one = library->register_memory(0, device, 3 * mib);
+  EXPECT_EQ(one, library->register_memory(0, device + 4 * mib, 3 * mib));
+  EXPECT_GE(one, 2 * mib);
+  library->deregister_memory(0, device);
+  library->deregister_memory(0, device + 4 * mib);
+}
+
+TEST_F(VendorCufileTest, ARefusedRegistrationTakesNoRoomAndNothingBack) {
+  cufile.bar_kib(32 << 10);
+  open();
+  for (const int code : {5022, 5023, 5013, -1, INT_MIN}) {
+    cufile.answer_buffer(code);
+    EXPECT_EQ(move(0, size).result, static_cast<std::int64_t>(size)) << code;
+  }
+  EXPECT_EQ(cufile.deregistrations(), 0U);
+  cufile.answer_buffer(0);
+  move(0, size);
+  EXPECT_EQ(cufile.most_registered(), size);
+}
+
 TEST_F(VendorCufileTest, WhatIsNotRegisteredIsNotAttached) {
   open();
   VendorCufile transport(library, cuda_.space, 0);
@@ -156,6 +238,63 @@ TEST_F(VendorCufileTest, LibrariesThatAreNotFitAreRefusedWithTheReason) {
   const auto own = CufileLibrary::open(OWN_CUFILE);
   ASSERT_FALSE(own);
   EXPECT_THAT(own.error().why, HasSubstr("Straightway's own"));
+}
+
+TEST_F(VendorCufileTest, WhatIsNoLibraryOfTheVendorsIsRefused) {
+  for (const char* path : {"", "libcufile.so.0", "./libcufile.so.0", "/", FAKES_DIR,
+                           FAKES_DIR "/nowhere.so", "/dev/null", "/proc/self/maps"}) {
+    EXPECT_FALSE(CufileLibrary::open(path)) << path;
+  }
+  const auto other = CufileLibrary::open(FAKES_DIR "/cuda/libcuda.so.1");
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().why, HasSubstr("does not export cuFileGetVersion"));
+  EXPECT_EQ(cufile.open_count(), 0U);
+}
+
+TEST_F(VendorCufileTest, ALibraryThatDoesNotTellItsVersionIsRefused) {
+  cufile.direct(1);
+  for (const int code : {5001, -1, INT_MIN}) {
+    cufile.answer_version(code);
+    EXPECT_THAT(refusal(), HasSubstr("does not tell its version")) << code;
+  }
+  cufile.answer_version(0);
+  for (const int number : {0, -1, INT_MIN, 1079}) {
+    cufile.version(number);
+    EXPECT_THAT(refusal(), HasSubstr("too old")) << number;
+  }
+  EXPECT_EQ(cufile.open_count(), 0U);
+}
+
+TEST_F(VendorCufileTest, ADriverThatDidNotOpenIsLeftAsItWas) {
+  cufile.direct(1);
+  cufile.answer_open(5033);
+  EXPECT_NE(refusal(), "");
+  cufile.answer_open(0);
+  cufile.direct(0);
+  // As the program may, which is content with copies.
+  fakes::CufileDescriptor descriptor{};
+  descriptor.type = 1;
+  descriptor.fd = fd;
+  void* handle = nullptr;
+  cufile.find<fakes::CufileError (*)()>("cuFileDriverOpen")();
+  const auto enter =
+      cufile.find<fakes::CufileError (*)(void**, fakes::CufileDescriptor*)>("cuFileHandleRegister");
+  EXPECT_EQ(enter(&handle, &descriptor).code, 0);
+  cufile.find<void (*)(void*)>("cuFileHandleDeregister")(handle);
+  cufile.find<fakes::CufileError (*)()>("cuFileDriverClose_v2")();
+}
+
+TEST_F(VendorCufileTest, StatisticsOfTheProgramAreLeftAtTheirLevel) {
+  cufile.find<fakes::CufileError (*)()>("cuFileDriverOpen")();
+  cufile.find<fakes::CufileError (*)(int)>("cuFileSetStatsLevel")(1);
+  open();
+  int level = 0;
+  cufile.find<fakes::CufileError (*)(int*)>("cuFileGetStatsLevel")(&level);
+  EXPECT_EQ(level, 1);
+  EXPECT_FALSE(library->counts(Direction::read).library_counts);
+  file.reset();
+  library.reset();
+  cufile.find<fakes::CufileError (*)()>("cuFileDriverClose_v2")();
 }
 
 TEST_F(VendorCufileTest, IsToldNeitherToCutNorToCopy) {

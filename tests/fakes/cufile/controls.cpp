@@ -60,6 +60,46 @@ void fake_cufile_next_transfers(int count, ssize_t result, int errno_code) {
   state().told_transfers = count;
   state().told_result = result;
   state().told_errno = errno_code;
+  state().told_verbatim = false;
+}
+
+void fake_cufile_answer_transfers(int count, ssize_t result, int errno_code) {
+  fake_cufile_next_transfers(count, result, errno_code);
+  const Lock lock(state().mutex);
+  state().told_verbatim = true;
+}
+
+void fake_cufile_answer_version(int code) {
+  const Lock lock(state().mutex);
+  state().version_answer = code;
+}
+
+void fake_cufile_answer_buffer(int code) {
+  const Lock lock(state().mutex);
+  state().buffer_answer = code;
+}
+
+void fake_cufile_hold(int on) {
+  const Lock lock(state().mutex);
+  state().holding = on != 0;
+  state().let_past = state().tickets;
+  state().let_go.notify_all();
+}
+
+void fake_cufile_let_go(int count) {
+  const Lock lock(state().mutex);
+  state().let_past += static_cast<std::uint64_t>(count);
+  state().let_go.notify_all();
+}
+
+std::uint64_t fake_cufile_held() {
+  const Lock lock(state().mutex);
+  return state().held;
+}
+
+std::uint64_t fake_cufile_torn() {
+  const Lock lock(state().mutex);
+  return state().torn;
 }
 
 void fake_cufile_heal() {
@@ -67,8 +107,11 @@ void fake_cufile_heal() {
   state().told_transfers = 0;
   state().register_answer = success;
   state().direct = state().silent = state().lying = false;
-  state().open_answer = success;
+  state().open_answer = state().version_answer = state().buffer_answer = success;
   state().version = usual_version;
+  state().holding = false;
+  state().let_go.notify_all();
+  state().torn = state().deregistrations = 0;
   state().kernel_path.clear();
   state().bar_kib = usual_bar_kib;
   state().register_limit = SIZE_MAX;
@@ -94,6 +137,11 @@ std::uint64_t fake_cufile_most_registered() {
 std::uint64_t fake_cufile_registrations() {
   const Lock lock(state().mutex);
   return state().registrations;
+}
+
+std::uint64_t fake_cufile_deregistrations() {
+  const Lock lock(state().mutex);
+  return state().deregistrations;
 }
 
 std::uint64_t fake_cufile_nvfs() {

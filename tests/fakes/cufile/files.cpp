@@ -106,13 +106,23 @@ ssize_t transfer(Way way, void* handle, void* memory, std::size_t size, off_t fi
   State& s = state();
   auto* file = static_cast<File*>(handle);
   int fd = -1;
+  bool registered = false;
   {
-    const Lock lock(s.mutex);
+    Lock lock(s.mutex);
     if (!s.handles.contains(file)) return -handle_not_registered;
     fd = file->fd;
+    registered = s.buffers.contains(memory);
+    if (registered) ++s.users[memory];
+    if (s.holding) {
+      const auto ticket = s.tickets++;
+      ++s.held;
+      s.let_go.wait(lock, [&] { return !s.holding || ticket < s.let_past; });
+      --s.held;
+    }
     if (s.told_transfers > 0) {
       --s.told_transfers;
-      if (s.told_result < 0) {
+      if (s.told_result < 0 || s.told_verbatim) {
+        if (registered) --s.users[memory];
         errno = s.told_errno;
         return s.told_result;
       }
@@ -121,13 +131,15 @@ ssize_t transfer(Way way, void* handle, void* memory, std::size_t size, off_t fi
     ++s.calls;
     s.largest_call = std::max<std::uint64_t>(s.largest_call, size);
   }
-  if (file_offset < 0 || memory_offset < 0) return -invalid_value;
-  const ssize_t moved = move_bytes(
-      way, fd, bytes_at(static_cast<char*>(memory) + memory_offset, size), size, file_offset);
+  const bool sound = file_offset >= 0 && memory_offset >= 0;
+  char* const at = sound ? bytes_at(static_cast<char*>(memory) + memory_offset, size) : nullptr;
+  const ssize_t moved =
+      sound ? move_bytes(way, fd, at, size, file_offset) : -ssize_t{invalid_value};
   const int error = errno;
   {
     const Lock lock(s.mutex);
-    count(way, size, moved > 0 ? static_cast<std::size_t>(moved) : 0);
+    if (registered) --s.users[memory];
+    if (sound) count(way, size, moved > 0 ? static_cast<std::size_t>(moved) : 0);
   }
   errno = error;
   return moved;
@@ -192,8 +204,8 @@ FAKE_EXPORT long cuFileUseCount() {
 
 FAKE_EXPORT CufileError cuFileGetVersion(int* version) {
   const Lock lock(state().mutex);
-  *version = state().version;
-  return answer(success);
+  if (state().version_answer == success) *version = state().version;
+  return answer(state().version_answer);
 }
 
 FAKE_EXPORT CufileError cuFileSetParameterBool(int parameter, bool value) {
@@ -286,6 +298,7 @@ FAKE_EXPORT void cuFileHandleDeregister(void* handle) {
 FAKE_EXPORT CufileError cuFileBufRegister(const void* memory, std::size_t size, int) {
   const Lock lock(state().mutex);
   State& s = state();
+  if (s.buffer_answer != success) return answer(s.buffer_answer);
   if (size > s.register_limit || (s.registered + size) >> 10 > s.bar_kib) {
     return answer(invalid_mapping_size);
   }
@@ -300,6 +313,8 @@ FAKE_EXPORT CufileError cuFileBufDeregister(const void* memory) {
   const Lock lock(state().mutex);
   const auto found = state().buffers.find(memory);
   if (found == state().buffers.end()) return answer(not_registered);
+  ++state().deregistrations;
+  if (state().users[memory] > 0) ++state().torn;
   state().registered -= found->second;
   state().buffers.erase(found);
   return answer(success);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -65,6 +66,17 @@ struct State {
   int told_transfers = 0;
   ssize_t told_result = 0;
   int told_errno = 0;
+  bool told_verbatim = false;
+  int version_answer = 0;
+  int buffer_answer = 0;
+  bool holding = false;
+  std::uint64_t held = 0;
+  std::uint64_t tickets = 0;
+  std::uint64_t let_past = 0;
+  std::condition_variable let_go;
+  std::map<const void*, int> users;  // of buffers, by transfers under way
+  std::uint64_t torn = 0;
+  std::uint64_t deregistrations = 0;
   std::uint64_t open_count = 0;
   std::uint64_t calls = 0;
   std::uint64_t largest_call = 0;
@@ -77,7 +89,7 @@ struct State {
   std::map<const void*, std::size_t> buffers;
 };
 
-using Lock = std::lock_guard<std::mutex>;
+using Lock = std::unique_lock<std::mutex>;
 
 State& state();  // never freed
 
