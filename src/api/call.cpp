@@ -121,6 +121,7 @@ Result<Receipt> Prepared::conclude(Receipt receipt, std::optional<Error> error) 
   receipt.times.done_ns = drive::now_ns();
   learn_of_peers(ranges, plans, receipt, error);
   learn_of_vendor(ranges, plans, receipt, error);
+  count_fallback(plans, receipt);
   if (!error && vendor) {
     if (auto judged = judge_vendor(ranges, plans, *vendor, receipt); !judged)
       error = judged.error();
@@ -233,10 +234,18 @@ void end(Job::State& state, std::shared_ptr<Prepared>& prepared, Result<Receipt>
   state.tell();
 }
 
+void add_counters(LayerCounters& sum, const LayerCounters& more) {
+  sum.n += more.n;
+  sum.nvfs += more.nvfs;
+  sum.p2pdma += more.p2pdma;
+  sum.posix += more.posix;
+}
+
 Receipt account(const Prepared& prepared, const drive::Drained& what) {
   auto receipt = begin_receipt(prepared.first(), prepared.queued_ns);
   for (std::size_t i = 0; i < prepared.plans.size(); ++i) {
     count_refused_direct(receipt, prepared.plans[i], *prepared.ranges[i].file);
+    if (i > 0) add_counters(receipt.layer, prepared.plans[i].cufile.counters);
   }
   if (what.transfer != nullptr) what.transfer->account(receipt);
   receipt.threads = what.threads;

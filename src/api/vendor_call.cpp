@@ -81,6 +81,22 @@ bool try_vendor(Plan& plan, const CallRange& range) {
   return true;
 }
 
+void count_fallback(const std::vector<Plan>& plans, Receipt& receipt) {
+  if (receipt.fallbacks == 0 || receipt.layer.nvfs == 0) return;
+  std::uint64_t planned_bytes = 0;
+  for (const auto& plan : plans) {
+    for (std::size_t i = 0; i < plan.run_count; ++i) {
+      if (plan.runs[i].route == Route::nvfs) planned_bytes += plan.runs[i].file.size_bytes;
+    }
+  }
+  const auto moved_bytes = receipt.routes[index(Route::nvfs)].bytes;
+  if (planned_bytes == 0 || moved_bytes >= planned_bytes) return;
+  const auto share = static_cast<double>(moved_bytes) / static_cast<double>(planned_bytes);
+  const auto direct = static_cast<std::uint64_t>(static_cast<double>(receipt.layer.nvfs) * share);
+  receipt.layer.posix += receipt.layer.nvfs - direct;
+  receipt.layer.nvfs = direct;
+}
+
 std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,
                                       const std::vector<Plan>& plans) {
   if (std::none_of(plans.begin(), plans.end(), uses_vendor)) return {};

@@ -20,6 +20,10 @@ std::shared_ptr<const FileFacts> vendor_facts(OpenFile& file);
 // again with what that taught. Whether facts may have changed.
 bool try_vendor(Plan& plan, const CallRange& range);
 
+// Parts that fell back from the vendor's library count as posix, those of which it moved all do
+// not.
+void count_fallback(const std::vector<Plan>& plans, Receipt& receipt);
+
 // The counters from before a transfer; empty where nothing goes through the vendor's library.
 struct VendorLook {
   std::shared_ptr<transport::CufileLibrary> library;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cufile/machine.hpp"
 #include "cufile/version.hpp"
 
 namespace straightway::cufile {
@@ -20,7 +21,7 @@ Result<std::shared_ptr<Context>> Driver::context_locked() {
   if (!context_) {
     ContextOptions options;
     options.on_warning = [this](std::string_view text) { warn(text); };
-    auto made = Context::create(options);
+    auto made = make_context(options);
     if (!made) return made.error();
     context_ = std::move(*made);
   }

@@ -1,13 +1,17 @@
 // The driver, its properties and parameters.
 
+#include "api/engine.hpp"
 #include "cufile/edge.hpp"
 #include "cufile/environment.hpp"
 #include "cufile/registration.hpp"
 #include "cufile/topology.hpp"
+#include "os/system_text.hpp"
+#include "plan/direct_paths.hpp"
 
 namespace straightway::cufile {
 namespace {
 
+constexpr std::uint32_t nvme_bit = 1U << 4;  // of the status: the one target that is taken directly
 constexpr std::uint32_t allow_compat_bit = 1U << 1;
 constexpr std::uint32_t batch_and_dynamic_bits = 0x3;  // DYN_ROUTING, BATCH_IO
 constexpr std::uint32_t streams_bit = 1U << 2;
@@ -28,9 +32,21 @@ std::uint32_t feature_flags(const Configuration& config) {
   return batch_and_dynamic_bits | (parallel ? streams_bit | parallel_bit : 0);
 }
 
+// "2.28.4"
+void show_nvfs(const std::string& version, abi::Properties& out) {
+  std::string_view rest = version;
+  const auto number = [&] {
+    return static_cast<std::uint32_t>(os::to_number(os::take_field(rest, '.')).value_or(0));
+  };
+  out.major_version = number();
+  out.minor_version = number();
+  out.status_flags |= nvme_bit;
+}
+
 // running: null while closed, where the vendor's 1.20 shows other values.
-abi::Properties properties(const Configuration* running) {
+abi::Properties properties(const Session* session) {
   const Configuration standard;
+  const Configuration* running = session != nullptr ? &session->config : nullptr;
   const Configuration& config = running != nullptr ? *running : standard;
   const auto number = [&](Key key) { return static_cast<std::uint32_t>(config.number(key)); };
   abi::Properties out{};
@@ -43,6 +59,8 @@ abi::Properties properties(const Configuration* running) {
   out.max_pinned_kb = running != nullptr ? number(Key::max_device_pinned_mem_size_kb) : 4294967292U;
   out.max_batch_io_size = number(Key::io_batchsize);
   out.max_batch_io_timeout_ms = number(Key::max_batch_io_timeout_msecs);
+  const auto machine = session != nullptr ? session->context->engine()->machine(false) : nullptr;
+  if (machine && plan::has_nvfs(*machine)) show_nvfs(machine->nvfs_version, out);
   return out;
 }
 
@@ -87,7 +105,7 @@ STRAIGHTWAY_CUFILE abi::Error cuFileDriverGetProperties(abi::Properties* out) {
   return guarded([&] {
     if (out == nullptr) return abi::invalid_value;
     const auto session = driver().session();
-    *out = properties(session ? &session->config : nullptr);
+    *out = properties(session.get());
     return abi::success;
   });
 }

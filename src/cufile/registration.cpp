@@ -13,6 +13,7 @@
 
 #include "api/call.hpp"
 #include "api/engine.hpp"
+#include "api/vendor_call.hpp"
 #include "memory/cuda_space.hpp"
 #include "memory/cuda_types.hpp"
 #include "os/system_text.hpp"
@@ -46,18 +47,22 @@ abi::Code code_of_open(const Error& error) {
   return error.kind == ErrorKind::too_many_files ? abi::getnewfd_failed : abi::internal_error;
 }
 
-// Without the compatibility mode a file needs a direct path.
+// Without the compatibility mode a file needs a direct path, and the vendor's library must take it.
 abi::Code check_way(Session& session, const Handle& handle) {
   const CufileSettings& layer = handle.file->settings->cufile;
   if (layer.allow_compat_mode.value || layer.force_compat_mode.value) return abi::success;
   constexpr std::uint64_t block = 4096;
   const MemoryRange memory{SpaceKind::cuda, 0, 0, block};
   const CallRange range{FileUse(handle.file), 0, block, {}};
-  const auto plan = plan_call(Direction::read, range, handle.file->settings, &memory);
+  auto plan = plan_call(Direction::read, range, handle.file->settings, &memory);
+  if (plan) try_vendor(*plan, range);
   if (plan && plan->failure != Reason::refused_compat) return abi::success;
+  const auto why = plan ? plan::sentence(plan->refused[index(Route::nvfs)], Route::nvfs,
+                                         plan->file.get(), plan->machine.get(), nullptr)
+                        : plan.error().message();
   session.log.write(
       LogLevel::error,
-      fmt::format("fd {}: no direct path, and allow_compat_mode is false", handle.fd));
+      fmt::format("fd {}: no direct path, and allow_compat_mode is false: {}", handle.fd, why));
   return abi::io_not_supported;
 }
 

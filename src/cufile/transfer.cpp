@@ -141,11 +141,17 @@ void log_way(Session& session, const Transfer& transfer, const Receipt& receipt)
     if (share.bytes == 0) continue;
     session.log.write(
         LogLevel::debug,
-        fmt::format("{} {} bytes at {}: {} bytes by {}: {}", to_string(transfer.direction()),
+        fmt::format("{} {} bytes at {}: {} bytes by {} ({}): {}", to_string(transfer.direction()),
                     transfer.size, transfer.file_offset, share.bytes, to_string(route),
+                    to_string(share.evidence.kind),
                     plan::sentence(share.reason, route, receipt.file.get(), receipt.machine.get(),
                                    receipt.settings.get())));
   }
+  const Reason refused = receipt.refused[index(Route::nvfs)];
+  if (receipt.memory.space != SpaceKind::cuda || refused == Reason::none) return;
+  session.log.write(LogLevel::debug,
+                    "not nvfs: " + plan::sentence(refused, Route::nvfs, receipt.file.get(),
+                                                  receipt.machine.get(), receipt.settings.get()));
 }
 
 void log_result(Session& session, const Transfer& transfer, const Result<Receipt>& result) {

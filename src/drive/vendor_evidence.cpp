@@ -24,11 +24,12 @@ Counted counted_by_library(const CufileCounts& before, const CufileCounts& after
 // alone: no other request's calls are among them, so that what some of them met is this one's.
 CufileSaid library_says(const Counted& counted, std::uint64_t calls, bool alone) {
   if (!counted.sound) return CufileSaid::nothing;
-  // Whoever else counted, and in however many parts: every one of them was copied.
-  if (counted.direct == 0 && counted.posix >= calls) return CufileSaid::copied;
+  // Calls of others, and the parts that it cuts by itself, can only add to what it counts.
+  if (counted.direct < calls && counted.posix < calls - counted.direct) return CufileSaid::nothing;
+  if (counted.posix == 0) return CufileSaid::library_counted;
+  if (counted.direct == 0) return CufileSaid::copied;
   // Of others too, or in other parts.
   if (counted.direct > calls || counted.posix != calls - counted.direct) return CufileSaid::nothing;
-  if (counted.posix == 0) return CufileSaid::library_counted;
   return alone ? CufileSaid::copied : CufileSaid::nothing;
 }
 
@@ -51,7 +52,10 @@ CufileSaid kernel_says(const CufileCounts& before, const CufileCounts& after, st
   }
   // A counter of whole MiB grows by one more where a fraction was there before.
   const auto claimed = (after.bytes - before.bytes) >> 20;
-  const bool exact = counted == calls && after.kernel_failed == before.kernel_failed &&
+  const bool same_parts = before.library_counts && after.library_counts &&
+                          after.nvfs - before.nvfs == counted && after.posix == before.posix;
+  const bool exact = (counted == calls || same_parts) &&
+                     after.kernel_failed == before.kernel_failed &&
                      (mib == claimed || mib == claimed + 1);
   return exact ? CufileSaid::kernel_counted : CufileSaid::nothing;
 }

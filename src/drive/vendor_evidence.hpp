@@ -10,8 +10,8 @@ namespace straightway::drive {
 enum class CufileSaid : std::uint8_t {
   nothing,          // no counter matches exactly what our calls claim, which proves nothing
   kernel_counted,   // nvidia-fs counted exactly our calls and their bytes
-  library_counted,  // the library counted exactly our calls as direct
-  copied,           // the library counted calls of ours as posix, or nvidia-fs saw none at all
+  library_counted,  // the library counted all calls as direct, and as many as ours at least
+  copied,           // it counted calls of ours as posix, or none as direct, or nvidia-fs saw none
 };
 
 // own_bytes: what the request that asks moved by the library. Where all calls of ours between the

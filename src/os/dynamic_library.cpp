@@ -14,8 +14,8 @@ std::string loader_text() {
 
 }  // namespace
 
-// The address sanitizer ends programs that ask for it.
-#if defined(__SANITIZE_ADDRESS__)
+// The sanitizers' runtimes end programs that ask for it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int prefer_own_symbols = 0;
 #else
 constexpr int prefer_own_symbols = RTLD_DEEPBIND;
@@ -34,9 +34,13 @@ Result<DynamicLibrary> DynamicLibrary::open_isolated(const std::string& path) {
                  .why = "it is no absolute path",
                  .advice = "give the library's whole path"};
   }
-  return load(path, RTLD_NOW | RTLD_LOCAL | prefer_own_symbols);
+  auto loaded = load("/." + path, RTLD_NOW | RTLD_LOCAL | prefer_own_symbols);
+  if (loaded) loaded->name_ = path;
+  return loaded;
 }
 
+// An audit library sees dlopen's caller, and asks by the place that it returns to: nothing here may
+// become a jump.
 Result<DynamicLibrary> DynamicLibrary::load(const std::string& name, int flags) {
   void* handle = dlopen(name.c_str(), flags);
   if (handle == nullptr) {

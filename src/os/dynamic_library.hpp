@@ -22,7 +22,9 @@ class DynamicLibrary {
   static Result<DynamicLibrary> open(const std::string& name);
 
   // By absolute path, and so that its own calls to what it exports stay in it: RTLD_LOCAL alone
-  // lets another library of the process answer them.
+  // lets another library of the process answer them. The loader is given another spelling of the
+  // path: where `straightway run` has sent a program's search for this path to our libcufile, the
+  // path itself has become a name of ours.
   static Result<DynamicLibrary> open_isolated(const std::string& path);
 
   // Null where it is not exported.

@@ -59,8 +59,7 @@ void add_stack(Lacking& lacking, const FileFacts& file) {
   add(lacking, reason != Reason::none, reason);
 }
 
-Lacking lacking_for_nvfs(const FileFacts& file, const MachineFacts& machine) {
-  Lacking lacking;
+void add_nvfs_machine(Lacking& lacking, const MachineFacts& machine) {
   add(lacking, machine.wsl, Reason::on_wsl);
   add(lacking, !machine.nvfs_loaded, Reason::nvfs_not_loaded);
   add(lacking, is_bad_nvfs(machine.nvfs_version), Reason::nvfs_bad_version);
@@ -68,6 +67,11 @@ Lacking lacking_for_nvfs(const FileFacts& file, const MachineFacts& machine) {
   add(lacking, !machine.vendor_library, Reason::vendor_library_absent);
   add(lacking, !machine.vendor_why_not.empty(), Reason::vendor_unusable);
   add(lacking, !machine.run_udev, Reason::no_udev);
+}
+
+Lacking lacking_for_nvfs(const FileFacts& file, const MachineFacts& machine) {
+  Lacking lacking;
+  add_nvfs_machine(lacking, machine);
   add_stack(lacking, file);
   add(lacking, file.vendor_code != 0, Reason::vendor_refused);
   add(lacking, file.vendor_copies, Reason::vendor_copies);
@@ -86,6 +90,12 @@ Lacking lacking_for_p2pdma(const FileFacts& file, const MachineFacts& machine) {
 }
 
 }  // namespace
+
+bool has_nvfs(const MachineFacts& machine) {
+  Lacking lacking;
+  add_nvfs_machine(lacking, machine);
+  return lacking.count == 0 && built(Route::nvfs, machine);
+}
 
 bool takes_peer_memory(const FileFacts& file) {
   return file.device_driver == "nvme" && hands_memory_on(file);

@@ -17,6 +17,9 @@ struct Lacking {
 };
 Lacking lacking_for(Route route, const FileFacts& file, const MachineFacts& machine);
 
+// Whether this machine has all that nvfs asks of it, whatever the file.
+bool has_nvfs(const MachineFacts& machine);
+
 // Why nvfs or p2pdma cannot serve this file here; none: every prerequisite is there.
 Reason direct_refusal(Route route, const FileFacts& file, const MachineFacts& machine);
 

@@ -180,6 +180,20 @@ TEST_F(VendorCall, AListedErrorFallsBackOnceAndIsRemembered) {
   EXPECT_EQ(cufile.calls(), calls);
 }
 
+TEST_F(VendorCall, PartsThatFellBackCountAsPosix) {
+  OpenOptions open;
+  open.door = Door::cufile;
+  begin({}, open);
+  cufile.next_transfers(1, -5010, 0);
+  const auto receipt = file.read_into(memory()).value();  // in parts of 8 and 4 MiB
+  EXPECT_EQ(receipt.fallback_code, 5010);
+  EXPECT_EQ(receipt.layer.n, 2U);
+  EXPECT_GE(receipt.layer.posix, 1U);
+  EXPECT_EQ(receipt.layer.nvfs + receipt.layer.posix, 2U);
+  expect_arrived(size);
+  EXPECT_EQ(file.read_into(memory()).value().layer.posix, 2U);
+}
+
 TEST_F(VendorCall, E12_OtherErrorsFailAndDoNotFallBack) {
   cufile.next_transfers(1, -1, EIO);
   CallOptions bypass;

@@ -66,7 +66,7 @@ TEST(VendorEvidence, E6_PosixCountsOfTheLibraryAreTakenAtTheirWord) {
   look.after.nvfs += 2;  // some of them is enough
   look.after.posix -= 2;
   EXPECT_EQ(look.said(), CufileSaid::copied);
-  look.after.posix += 9;  // somebody else's too: whose they are cannot be told
+  look.after.posix += 9;  // somebody else's too, or parts of ours: whose they are cannot be told
   look.after.kernel_counts = false;
   EXPECT_EQ(look.said(), CufileSaid::nothing);
 }
@@ -137,6 +137,23 @@ TEST(VendorEvidence, WhereP2pdmaCannotBeSeenAKernelThatSawNothingProvesNothing) 
   EXPECT_EQ(look.said(), CufileSaid::nothing);
   look.after.knows_p2pdma = false;  // a version before it
   EXPECT_EQ(look.said(), CufileSaid::copied);
+}
+
+TEST(VendorEvidence, ALibraryThatCutsCountsMoreThanOurCalls) {
+  Look look;
+  look.after.nvfs += 8;  // three parts each
+  EXPECT_EQ(look.said(), CufileSaid::library_counted);
+  look.after.kernel_calls += 8;
+  EXPECT_EQ(look.said(), CufileSaid::kernel_counted);
+  look.after.kernel_mib += 4;  // bytes that are not ours
+  EXPECT_EQ(look.said(), CufileSaid::library_counted);
+  look = {};
+  look.after.nvfs -= 4;
+  look.after.posix += 12;
+  EXPECT_EQ(look.said(), CufileSaid::copied);
+  look.after.posix = 1;  // somebody set it to zero
+  look.after.kernel_counts = false;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
 }
 
 TEST(VendorEvidence, WithoutCountersThereIsNone) {

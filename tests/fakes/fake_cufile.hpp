@@ -2,9 +2,15 @@
 // The vendor's cuFile library as a stand-in that is told what to answer: a libcufile.so.0 with all
 // symbols that its users look up. Reads and writes move bytes by pread and pwrite, to host memory
 // or to the simulated GPU's. Of itself it is one that registers files without any driver, and
-// copies. Environment: FAKE_CUFILE_REGISTER (what cuFileHandleRegister answers), FAKE_CUFILE_DIRECT
-// (1: nvidia-fs is there, and transfers are direct), FAKE_CUFILE_VERSION (1200), FAKE_CUFILE_WSL
-// (1: dies in cuFileDriverOpen, as the real one does there).
+// copies. Its own calls of what it exports go by their names, as the real one's may: another
+// libcufile of the process can answer them.
+//
+// Environment: FAKE_CUFILE_REGISTER, FAKE_CUFILE_OPEN (what cuFileHandleRegister and
+// cuFileDriverOpen answer), FAKE_CUFILE_DIRECT (1: nvidia-fs is there, and transfers are direct),
+// FAKE_CUFILE_SILENT (1: copy_in_silence), FAKE_CUFILE_KERNEL_STATS (a path: kernel_stats,
+// counting), FAKE_CUFILE_VERSION (1200), FAKE_CUFILE_REENTER (1: each read registers its file and
+// reads a block of it once more, by those names), FAKE_CUFILE_WSL (1: dies in cuFileDriverOpen, as
+// the real one does there).
 
 #include <dlfcn.h>
 #include <sys/types.h>
@@ -99,6 +105,14 @@ static_assert(sizeof(CufileBatchEvent) == 24);
   X(deregistrations, std::uint64_t())                                                        \
   X(nvfs, std::uint64_t())                                                                   \
   X(posix, std::uint64_t())                                                                  \
+  /* Whose code called cuFileRead or cuFileWrite last: the path of its library, or "". */    \
+  X(caller, const char*())                                                                   \
+  /* Calls of its own of what it exports that another library answered, and what the last    \
+     read within a read came to. */                                                          \
+  X(foreign_answers, std::uint64_t())                                                        \
+  X(inner_result, ssize_t())                                                                 \
+  /* Whether cuInit had been called when this was loaded. */                                 \
+  X(loaded_after_init, int())                                                                \
   /* What lives now. */                                                                      \
   X(handles, std::uint64_t())                                                                \
   X(buffers, std::uint64_t())                                                                \

@@ -59,6 +59,7 @@ TESTED_BY: dict[str, str] = {
     "src/cufile/exports_queued.cpp": "tests/cufile/queued_gpu_test.cpp",
     "src/cufile/exports_stats.cpp": "tests/cufile/exports_driver_test.cpp",
     "src/cufile/handles.cpp": "tests/cufile/exports_files_gpu_test.cpp",
+    "src/cufile/machine.cpp": "tests/cufile/exports_driver_test.cpp",
     "src/cufile/keys.cpp": "tests/cufile/configuration_test.cpp",
     "src/cufile/log.cpp": "tests/cufile/exports_driver_test.cpp",
     "src/cufile/parameters.cpp": "tests/cufile/exports_driver_test.cpp",

@@ -154,6 +154,26 @@ std::uint64_t fake_cufile_posix() {
   return state().counters[0].posix + state().counters[1].posix;
 }
 
+const char* fake_cufile_caller() {
+  const Lock lock(state().mutex);
+  return state().caller.c_str();
+}
+
+std::uint64_t fake_cufile_foreign_answers() {
+  const Lock lock(state().mutex);
+  return state().foreign_answers;
+}
+
+ssize_t fake_cufile_inner_result() {
+  const Lock lock(state().mutex);
+  return state().inner_result;
+}
+
+int fake_cufile_loaded_after_init() {
+  const Lock lock(state().mutex);
+  return state().loaded_after_init ? 1 : 0;
+}
+
 std::uint64_t fake_cufile_handles() {
   const Lock lock(state().mutex);
   return state().handles.size();

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -96,6 +97,13 @@ State& state() {
     fresh->register_answer = number("FAKE_CUFILE_REGISTER", 0);
     fresh->direct = number("FAKE_CUFILE_DIRECT", 0) != 0;
     fresh->version = number("FAKE_CUFILE_VERSION", usual_version);
+    fresh->open_answer = number("FAKE_CUFILE_OPEN", 0);
+    fresh->silent = number("FAKE_CUFILE_SILENT", 0) != 0;
+    fresh->reenter = number("FAKE_CUFILE_REENTER", 0) != 0;
+    if (const char* path = std::getenv("FAKE_CUFILE_KERNEL_STATS")) {
+      fresh->kernel_path = path;
+      fresh->kernel_counts = true;
+    }
     return fresh;
   }();
   return *made;
@@ -148,6 +156,12 @@ ssize_t transfer(Way way, void* handle, void* memory, std::size_t size, off_t fi
 void write_kernel_stats() {
   const State& s = state();
   if (s.kernel_path.empty()) return;
+  // Renamed over whatever is there: never over a device or a folder.
+  std::error_code ignored;
+  if (std::filesystem::exists(s.kernel_path, ignored) &&
+      !std::filesystem::is_regular_file(s.kernel_path, ignored)) {
+    return;
+  }
   const auto line = [&](const char* name, const char* mib, const Counter& of) {
     std::string text = std::string(name) + " : ";
     if (s.kernel_counts) {
@@ -204,6 +218,7 @@ FAKE_EXPORT long cuFileUseCount() {
 
 FAKE_EXPORT CufileError cuFileGetVersion(int* version) {
   const Lock lock(state().mutex);
+  ++state().version_calls;
   if (state().version_answer == success) *version = state().version;
   return answer(state().version_answer);
 }
@@ -322,10 +337,13 @@ FAKE_EXPORT CufileError cuFileBufDeregister(const void* memory) {
 
 FAKE_EXPORT ssize_t cuFileRead(void* handle, void* memory, std::size_t size, off_t file_offset,
                                off_t memory_offset) {
+  note_caller(__builtin_return_address(0));
+  call_itself(static_cast<File*>(handle), memory);
   return transfer(Way::read, handle, memory, size, file_offset, memory_offset);
 }
 
 FAKE_EXPORT ssize_t cuFileWrite(void* handle, const void* memory, std::size_t size,
                                 off_t file_offset, off_t memory_offset) {
+  note_caller(__builtin_return_address(0));
   return transfer(Way::write, handle, const_cast<void*>(memory), size, file_offset, memory_offset);
 }

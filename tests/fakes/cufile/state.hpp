@@ -61,6 +61,12 @@ struct State {
   int stats_level = 0;
   std::string kernel_path;
   bool kernel_counts = false;
+  bool reenter = false;
+  bool loaded_after_init = false;
+  std::string caller;
+  std::uint64_t version_calls = 0;
+  std::uint64_t foreign_answers = 0;
+  ssize_t inner_result = 0;
   std::size_t bar_kib = usual_bar_kib;
   std::size_t register_limit = SIZE_MAX;
   int told_transfers = 0;
@@ -96,6 +102,10 @@ State& state();  // never freed
 enum class Way { read, write };
 // Writes nvidia-fs's counters where they are kept. Under the lock.
 void write_kernel_stats();
+// Remembers the library of this return address as the caller.
+void note_caller(const void* return_address);
+// Calls functions that it exports, by their names.
+void call_itself(File* file, void* memory);
 // One transfer, as cuFileRead and cuFileWrite answer.
 ssize_t transfer(Way way, void* handle, void* memory, std::size_t size, off_t file_offset,
                  off_t memory_offset);
