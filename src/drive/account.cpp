@@ -1,6 +1,7 @@
 #include "drive/account.hpp"
 
 #include <cerrno>
+#include <utility>
 
 #include "os/cufile_codes.hpp"
 #include "os/facts.hpp"
@@ -58,6 +59,17 @@ Error transfer_error(Direction direction, const std::string& path, FileRange ran
                                                 : "open it with mode 'r+', 'w' or 'x'";
   }
   return error;
+}
+
+Error deadline_error(std::string attempted, const std::string& path, std::string why) {
+  return {ErrorKind::deadline_exceeded,
+          ErrorOrigin::system,
+          ETIMEDOUT,
+          std::move(attempted),
+          path,
+          {},
+          std::move(why),
+          "allow more time, or ask for less at once"};
 }
 
 Error false_end_error(const std::string& path, FileRange range) {

@@ -19,6 +19,9 @@ Evidence own_evidence(Route route, Direction direction, std::uint64_t bytes,
 Error transfer_error(Direction direction, const std::string& path, FileRange range,
                      std::int32_t code);
 
+// why: "the deadline passed", and during what.
+Error deadline_error(std::string attempted, const std::string& path, std::string why);
+
 // Of a read under policy direct whose file goes on where the vendor's library said that it ends.
 Error false_end_error(const std::string& path, FileRange range);
 

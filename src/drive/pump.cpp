@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "drive/account.hpp"
 #include "os/signals_blocked.hpp"
 
 namespace straightway::drive {
@@ -253,14 +254,10 @@ void Pump::Loop::begin(Active& active, std::uint32_t id) {
     if (!ready) return finish(active, ready.error());
     if (!*ready) {
       if (now_ns() < order.spec.deadline_ns) return;
-      return finish(active, Error{ErrorKind::deadline_exceeded,
-                                  ErrorOrigin::system,
-                                  ETIMEDOUT,
-                                  to_string(order.spec.direction),
-                                  order.spec.files.empty() ? "" : order.spec.files.front().path,
-                                  {},
-                                  "the deadline passed while work on the stream went on",
-                                  "allow more time"});
+      return finish(active,
+                    deadline_error(to_string(order.spec.direction),
+                                   order.spec.files.empty() ? "" : order.spec.files.front().path,
+                                   "the deadline passed while work on the stream went on"));
     }
   }
   Routes routes;

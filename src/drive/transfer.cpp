@@ -236,14 +236,9 @@ bool Transfer::submit_batch(std::size_t limit, std::uint64_t now_ns) {
 bool Transfer::step(std::uint64_t now_ns) {
   if (started_ns_ == 0) started_ns_ = now_ns;
   if (!stopped_ && !drained() && now_ns >= spec_.deadline_ns) {
-    stop({ErrorKind::deadline_exceeded,
-          ErrorOrigin::system,
-          ETIMEDOUT,
-          std::string(to_string(spec_.direction)) + " " + std::to_string(wanted_bytes_) + " bytes",
-          spec_.files.empty() ? "" : spec_.files.front().path,
-          {},
-          "the deadline passed",
-          "allow more time, or ask for less at once"});
+    stop(deadline_error(
+        std::string(to_string(spec_.direction)) + " " + std::to_string(wanted_bytes_) + " bytes",
+        spec_.files.empty() ? "" : spec_.files.front().path, "the deadline passed"));
   }
   bool worked = false;
   // Few at first: a transport that is full takes none of them.

@@ -83,7 +83,7 @@ TEST_F(VendorCases, AFileIsTakenBackAfterTheCallsUnderWay) {
   wait_for_held();
   std::atomic<bool> closed = false;
   std::thread closer([&] {
-    file.close();
+    EXPECT_TRUE(file.close());
     closed = true;
   });
   expect_running(job);
@@ -105,7 +105,7 @@ TEST_F(VendorCases, AForkedChildLeavesTheParentsRegistrationsAlone) {
     const auto read = file.read_into(Memory{host.data(), host.size()});
     if (!read || !std::equal(host.begin(), host.end(), bytes.begin())) return 1;
     if (file.read_into(memory(), direct())) return 2;
-    file.close();
+    EXPECT_TRUE(file.close());
     file = {};
     context.reset();
     return cufile.handles() == 1 && cufile.open_count() == 1 ? 0 : 3;
