@@ -178,7 +178,8 @@ class BehindTest(unittest.TestCase):
         return path
 
     def run_client(self, code: str, **changes: str) -> Any:
-        names = f"FILE, VENDORS, CONTROLS = {str(self.file)!r}, {str(VENDORS)!r}, {self.controls_name!r}\n"
+        values = (str(self.file), str(VENDORS), self.controls_name)
+        names = f"FILE, VENDORS, CONTROLS = {values!r}\n"
         done = subprocess.run(
             [sys.executable, "-c", CLIENT + names + textwrap.dedent(code)],
             capture_output=True,
@@ -234,9 +235,7 @@ class ForwardTest(BehindTest):
         self.assertEqual(self.ways(), [("nvfs", "observed")])
 
     def test_without_its_counters_it_is_claimed(self) -> None:
-        self.run_client(
-            f"show(read(load({str(OURS)!r}), {16 * MIB}))", FAKE_CUFILE_KERNEL_STATS=""
-        )
+        self.run_client(f"show(read(load({str(OURS)!r}), {16 * MIB}))", FAKE_CUFILE_KERNEL_STATS="")
         self.assertEqual(self.ways(), [("nvfs", "claimed")])
 
     def test_the_properties_show_nvidia_fs(self) -> None:
@@ -352,7 +351,7 @@ class LoadOrderTest(BehindTest):
 
     def test_a_call_that_comes_back_is_served_without_it(self) -> None:
         """The program opened the vendor's in a way that lets ours answer what it calls itself."""
-        result, ways = self.run_client(
+        result, _ = self.run_client(
             f"""
             load({str(VENDORS)!r})
             result = read(Cufile(ctypes.CDLL(None)), {4 * MIB})
