@@ -126,7 +126,7 @@ CodeText describe_cufile(int code) {
 
 std::string cufile_text(int code) {
   const auto text = describe_cufile(code);
-  const std::string number = "cuFile code " + std::to_string(std::abs(std::int64_t{code}));
+  std::string number = "cuFile code " + std::to_string(std::abs(std::int64_t{code}));
   if (text.name.empty()) return number;
   return number + ", " + std::string(text.name) + ": " + std::string(text.meaning);
 }
