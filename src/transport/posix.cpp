@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "transport/hand_out.hpp"
+
 namespace straightway::transport {
 namespace {
 
@@ -76,11 +78,6 @@ std::size_t Posix::submit(std::span<const Segment> segments) {
   return taken;
 }
 
-std::size_t Posix::reap(std::span<Completion> completions) {
-  const auto count = std::min(completions.size(), done_.size());
-  std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
-  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
-  return count;
-}
+std::size_t Posix::reap(std::span<Completion> completions) { return hand_out(done_, completions); }
 
 }  // namespace straightway::transport

@@ -11,6 +11,7 @@
 
 #include "os/pause.hpp"
 #include "os/signals_blocked.hpp"
+#include "transport/hand_out.hpp"
 
 namespace straightway::transport {
 namespace {
@@ -135,9 +136,7 @@ std::size_t Staged::reap(std::span<Completion> completions) {
   capabilities_.pinned_bytes = ring_.size_bytes();
   capabilities_.threads = std::max<std::uint32_t>(1, copiers_.size());
   if (copiers_.empty() && accepted_ > 0) try_work(lock, *prototype_);
-  const auto count = std::min(completions.size(), done_.size());
-  std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
-  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto count = hand_out(done_, completions);
   if (done_.empty()) done_bytes_ = 0;
   accepted_ -= static_cast<std::uint32_t>(count);
   return count;

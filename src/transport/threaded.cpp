@@ -7,6 +7,7 @@
 #include <new>
 
 #include "os/signals_blocked.hpp"
+#include "transport/hand_out.hpp"
 
 namespace straightway::transport {
 namespace {
@@ -105,9 +106,7 @@ std::size_t Threaded::take_share(std::span<Segment> share) {
 
 std::size_t Threaded::reap(std::span<Completion> completions) {
   const std::lock_guard lock(mutex_);
-  const auto count = std::min(completions.size(), done_.size());
-  std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
-  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto count = hand_out(done_, completions);
   in_flight_ -= static_cast<std::uint32_t>(count);
   return count;
 }

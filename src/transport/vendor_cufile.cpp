@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "transport/hand_out.hpp"
+
 namespace straightway::transport {
 namespace {
 
@@ -98,10 +100,7 @@ std::size_t VendorCufile::submit(std::span<const Segment> segments) {
 }
 
 std::size_t VendorCufile::reap(std::span<Completion> completions) {
-  const auto count = std::min(completions.size(), done_.size());
-  std::move(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count), completions.begin());
-  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
-  return count;
+  return hand_out(done_, completions);
 }
 
 }  // namespace straightway::transport
