@@ -109,6 +109,32 @@ Result<std::vector<PlacedRange>> placed_of(const sw_placed_range* ranges, std::s
   return placed;
 }
 
+using MoveRanges = Result<Receipt> (File::*)(const std::vector<RangeRequest>&,
+                                             const CallOptions&) const;
+
+sw_status move_ranges(const sw_file* file, const sw_range* ranges, std::size_t count,
+                      const sw_call_options* options, sw_receipt** receipt, sw_error* error,
+                      MoveRanges call) noexcept {
+  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
+    auto requests = ranges_of(ranges, count);
+    if (!requests) return requests.error();
+    return (file->file.*call)(*requests, taken);
+  });
+}
+
+using MovePlaced = Result<Receipt> (File::*)(Memory, std::span<const PlacedRange>,
+                                             const CallOptions&) const;
+
+sw_status move_placed(const sw_file* file, Memory memory, const sw_placed_range* ranges,
+                      std::size_t count, const sw_call_options* options, sw_receipt** receipt,
+                      sw_error* error, MovePlaced call) noexcept {
+  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
+    auto placed = placed_of(ranges, count);
+    if (!placed) return placed.error();
+    return (file->file.*call)(memory, *placed, taken);
+  });
+}
+
 Result<std::vector<FileRequest>> paths_of(const sw_path_range* ranges, std::size_t count) {
   if (ranges == nullptr && count != 0) return null_argument("ranges");
   std::vector<FileRequest> requests;
@@ -289,42 +315,28 @@ sw_status sw_submit_write(const sw_file* file, const void* address, size_t memor
 
 sw_status sw_read_ranges(const sw_file* file, const sw_range* ranges, size_t count,
                          const sw_call_options* options, sw_receipt** receipt, sw_error* error) {
-  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
-    auto requests = ranges_of(ranges, count);
-    if (!requests) return requests.error();
-    return file->file.read_ranges(*requests, taken);
-  });
+  return move_ranges(file, ranges, count, options, receipt, error, &File::read_ranges);
 }
 
 sw_status sw_write_ranges(const sw_file* file, const sw_range* ranges, size_t count,
                           const sw_call_options* options, sw_receipt** receipt, sw_error* error) {
-  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
-    auto requests = ranges_of(ranges, count);
-    if (!requests) return requests.error();
-    return file->file.write_ranges(*requests, taken);
-  });
+  return move_ranges(file, ranges, count, options, receipt, error, &File::write_ranges);
 }
 
 sw_status sw_read_ranges_into(const sw_file* file, void* address, size_t memory_bytes,
                               const sw_placed_range* ranges, size_t count,
                               const sw_call_options* options, sw_receipt** receipt,
                               sw_error* error) {
-  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
-    auto placed = placed_of(ranges, count);
-    if (!placed) return placed.error();
-    return file->file.read_ranges(memory_of(address, memory_bytes), *placed, taken);
-  });
+  return move_placed(file, memory_of(address, memory_bytes), ranges, count, options, receipt, error,
+                     &File::read_ranges);
 }
 
 sw_status sw_write_ranges_from(const sw_file* file, const void* address, size_t memory_bytes,
                                const sw_placed_range* ranges, size_t count,
                                const sw_call_options* options, sw_receipt** receipt,
                                sw_error* error) {
-  return blocking(file, options, receipt, error, [&](const CallOptions& taken) -> Result<Receipt> {
-    auto placed = placed_of(ranges, count);
-    if (!placed) return placed.error();
-    return file->file.write_ranges(memory_of(address, memory_bytes), *placed, taken);
-  });
+  return move_placed(file, memory_of(address, memory_bytes), ranges, count, options, receipt, error,
+                     &File::write_ranges);
 }
 
 sw_status sw_read_many(sw_context* context, const sw_path_range* ranges, size_t count,
