@@ -19,18 +19,6 @@
 namespace straightway {
 namespace {
 
-Error argument_error(Direction direction, const std::string& path, std::uint64_t offset,
-                     std::string why, std::string advice) {
-  return {ErrorKind::invalid_argument,
-          ErrorOrigin::straightway,
-          0,
-          to_string(direction),
-          path,
-          offset,
-          std::move(why),
-          std::move(advice)};
-}
-
 // A call that is checked and planned. Of its ranges and plans it keeps those that somebody asks for
 // afterwards: the first of each file and of each peer memory, which stays mapped with it, and those
 // whose way is still to be judged.
@@ -74,8 +62,7 @@ Result<void> Prepared::add(const CallRange& range, Plan plan) {
   const bool same_space =
       wanted.memory.space == memory.space && wanted.memory.device == memory.device;
   if (wanted.memory.size_bytes > 0 && !same_space) {
-    return argument_error(wanted.direction, plan.file->path, wanted.file.offset,
-                          "the ranges lie in different memories",
+    return argument_error(wanted.direction, range, "the ranges lie in different memories",
                           "make one call for each GPU, and one for host memory");
   }
   const bool is_new_file = ranges.empty() || ranges.back().file.get() != range.file.get();
@@ -202,8 +189,8 @@ Result<Prepared> prepare(Direction direction, CallRanges ranges, const CallOptio
   prepared.queued_ns = drive::now_ns();
   prepared.options = options;
   if (options.deadline && options.deadline->count() <= 0) {
-    return argument_error(direction, ranges.range.file->facts->path, ranges.range.offset,
-                          "the deadline is not in the future", "give a time above zero");
+    return argument_error(direction, ranges.range, "the deadline is not in the future",
+                          "give a time above zero");
   }
   const bool ordered = ranges.range.ordered;
   if (auto planned = plan_all(direction, ranges, prepared); !planned) return planned.error();

@@ -1,11 +1,11 @@
 // Pins of files, at the front door.
 
-#include <limits>
 #include <mutex>
 #include <utility>
 
 #include "api/call.hpp"
 #include "api/open_file.hpp"
+#include "api/planning.hpp"
 #include "memory/file_pins.hpp"
 #include "os/pinnable.hpp"
 
@@ -32,9 +32,8 @@ Error pin_refused(const OpenFile& file, ErrorKind kind, std::string why, std::st
 }
 
 Result<void> check_ranges(const OpenFile& file, const std::vector<FileRange>& ranges) {
-  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   for (const auto& range : ranges) {
-    if (range.offset <= largest && range.size_bytes <= largest - range.offset) continue;
+    if (fits_a_file(range)) continue;
     auto error = pin_refused(file, ErrorKind::invalid_argument,
                              "offset and size end beyond 2^63 - 1, or are negative",
                              "give ranges within the file");

@@ -1,14 +1,13 @@
 #include "api/placed_ranges.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
+#include "api/planning.hpp"
+
 namespace straightway {
 namespace {
-
-constexpr std::uint64_t largest_offset = std::numeric_limits<std::int64_t>::max();
 
 struct Place {
   Direction direction;
@@ -79,7 +78,7 @@ Result<void> check_placed(Direction direction, const std::string& path, const Me
   const auto room_bytes = memory.address == nullptr ? 0 : memory.size_bytes;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto& range = ranges[i];
-    if (range.offset > largest_offset || range.size_bytes > largest_offset - range.offset) {
+    if (!fits_a_file({range.offset, range.size_bytes})) {
       return place.wrong(i, "offset and size end beyond 2^63 - 1, or are negative",
                          "give an offset and a size within the file");
     }

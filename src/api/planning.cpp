@@ -12,9 +12,6 @@
 #include "plan/planner.hpp"
 
 namespace straightway {
-namespace {
-
-constexpr std::uint64_t largest_offset = std::numeric_limits<std::int64_t>::max();
 
 Error argument_error(Direction direction, const CallRange& range, std::string why,
                      std::string advice) {
@@ -28,13 +25,17 @@ Error argument_error(Direction direction, const CallRange& range, std::string wh
           std::move(advice)};
 }
 
+bool fits_a_file(const FileRange& range) {
+  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return range.offset <= largest && range.size_bytes <= largest - range.offset;
+}
+
+namespace {
+
 Result<void> check_offsets(Direction direction, const CallRange& range) {
-  if (range.offset > largest_offset || range.size_bytes > largest_offset ||
-      range.offset + range.size_bytes > largest_offset) {
-    return argument_error(direction, range, "offset and size end beyond 2^63 - 1, or are negative",
-                          "give an offset and a size within the file");
-  }
-  return {};
+  if (fits_a_file({range.offset, range.size_bytes})) return {};
+  return argument_error(direction, range, "offset and size end beyond 2^63 - 1, or are negative",
+                        "give an offset and a size within the file");
 }
 
 Result<void> check_range(Direction direction, const CallRange& range) {

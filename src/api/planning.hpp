@@ -4,10 +4,17 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "api/call.hpp"
 
 namespace straightway {
+
+// An argument of the call that cannot be meant.
+Error argument_error(Direction direction, const CallRange& range, std::string why,
+                     std::string advice);
+// Whether a file of any size could hold the range.
+bool fits_a_file(const FileRange& range);
 
 class Planning {
  public:
