@@ -102,19 +102,14 @@ Result<DeviceSide> cuda_lane() {
   return DeviceSide{std::move(*pinned), std::move(*lane)};
 }
 
-// Of files that are pinned as a whole when they are attached.
-class PinningFirst final : public Transport {
+// Whose files need something first: only attach(file) is left to say.
+template <class Inner>
+class PreparingFirst : public Transport {
  public:
-  PinningFirst(std::shared_ptr<memory::Space> space, std::unique_ptr<memory::Lane> lane)
-      : space_(std::move(space)), inner_(std::move(lane)) {}
+  template <class... Arguments>
+  explicit PreparingFirst(Arguments&&... arguments)
+      : inner_(std::forward<Arguments>(arguments)...) {}
   const transport::Capabilities& capabilities() const override { return inner_.capabilities(); }
-  Result<transport::Attachment> attach(const transport::FileRef& file) override {
-    auto pins = memory::FilePins::make(space_, std::make_shared<memory::PinBudget>(UINT64_MAX),
-                                       file.fd, nullptr);
-    if (!pins) return pins.error();
-    if (auto added = (*pins)->add({{0, INT64_MAX}}, 0); !added) return added.error();
-    return inner_.attach(transport::FileRef{file.fd, -1, std::move(*pins)});
-  }
   Result<transport::Attachment> attach(const MemoryRange& memory) override {
     return inner_.attach(memory);
   }
@@ -125,9 +120,26 @@ class PinningFirst final : public Transport {
     return inner_.reap(completions);
   }
 
+ protected:
+  Inner inner_;
+};
+
+// Of files that are pinned as a whole when they are attached.
+class PinningFirst final : public PreparingFirst<transport::PinnedCache> {
+ public:
+  PinningFirst(std::shared_ptr<memory::Space> space, std::unique_ptr<memory::Lane> lane)
+      : PreparingFirst(std::move(lane)), space_(std::move(space)) {}
+  using PreparingFirst::attach;
+  Result<transport::Attachment> attach(const transport::FileRef& file) override {
+    auto pins = memory::FilePins::make(space_, std::make_shared<memory::PinBudget>(UINT64_MAX),
+                                       file.fd, nullptr);
+    if (!pins) return pins.error();
+    if (auto added = (*pins)->add({{0, INT64_MAX}}, 0); !added) return added.error();
+    return inner_.attach(transport::FileRef{file.fd, -1, std::move(*pins)});
+  }
+
  private:
   const std::shared_ptr<memory::Space> space_;
-  transport::PinnedCache inner_;
 };
 
 Result<std::unique_ptr<Transport>> make_pinned_cache(Wake& /*wake*/) {
@@ -139,30 +151,20 @@ Result<std::unique_ptr<Transport>> make_pinned_cache(Wake& /*wake*/) {
 }
 
 // Of files that are registered with the vendor's library when they are attached.
-class RegisteringFirst final : public Transport {
+class RegisteringFirst final : public PreparingFirst<transport::Threaded> {
  public:
   RegisteringFirst(std::shared_ptr<transport::CufileLibrary> library,
                    transport::Threaded::Make make, Wake& wake)
-      : library_(std::move(library)), inner_(std::move(make), worker_threads, wake) {}
-  const transport::Capabilities& capabilities() const override { return inner_.capabilities(); }
+      : PreparingFirst(std::move(make), worker_threads, wake), library_(std::move(library)) {}
+  using PreparingFirst::attach;
   Result<transport::Attachment> attach(const transport::FileRef& file) override {
     auto registered = transport::CufileFile::make(library_, file.fd);
     if (!registered) return registered.error();
     return inner_.attach(transport::FileRef{file.fd, -1, nullptr, std::move(*registered)});
   }
-  Result<transport::Attachment> attach(const MemoryRange& memory) override {
-    return inner_.attach(memory);
-  }
-  std::size_t submit(std::span<const transport::Segment> segments) override {
-    return inner_.submit(segments);
-  }
-  std::size_t reap(std::span<transport::Completion> completions) override {
-    return inner_.reap(completions);
-  }
 
  private:
   const std::shared_ptr<transport::CufileLibrary> library_;
-  transport::Threaded inner_;
 };
 
 // With the stand-in only: the real library needs nvidia-fs, and then a file on the right drive.
