@@ -111,7 +111,8 @@ class World {
 
   fuzz::Input& in;
   Script script;
-  fuzz::GuardedMemory memory{memory_bytes};
+  std::array<char, memory_bytes + 2 * fuzz::GuardedMemory::strip> bytes{};
+  fuzz::GuardedMemory memory{bytes};
 };
 
 void World::move(std::size_t size, off_t offset) {

@@ -2,7 +2,7 @@
 // Memory between two strips that nobody may write to.
 
 #include <algorithm>
-#include <vector>
+#include <span>
 
 #include "tests/fuzz/input.hpp"
 
@@ -10,7 +10,10 @@ namespace straightway::fuzz {
 
 class GuardedMemory {
  public:
-  explicit GuardedMemory(std::size_t size) : bytes_(size + 2 * strip, mark) {}
+  static constexpr std::ptrdiff_t strip = 65536;
+
+  // The strips are the first and the last of the bytes, which the caller owns.
+  explicit GuardedMemory(std::span<char> bytes) : bytes_(bytes) { std::ranges::fill(bytes_, mark); }
   char* data() { return bytes_.data() + strip; }
   std::size_t size() const { return bytes_.size() - 2 * strip; }
   void check() const {
@@ -20,9 +23,8 @@ class GuardedMemory {
   }
 
  private:
-  static constexpr std::ptrdiff_t strip = 65536;
   static constexpr char mark = 0x5A;
-  std::vector<char> bytes_;
+  std::span<char> bytes_;
 };
 
 }  // namespace straightway::fuzz
