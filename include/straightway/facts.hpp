@@ -45,6 +45,7 @@ struct MachineFacts {
   // Once it was loaded, which the first transfer does that could use it.
   std::int32_t vendor_version = 0;  // 1150 is 1.15; 0: not loaded
   std::string vendor_why_not;       // why no direct path goes through it, or empty
+  bool vendor_cuts = false;         // it was open before us: it cuts requests by its own settings
   bool run_udev = false;            // /run/udev is a directory
   bool wsl = false;
   bool p2pdma_pages = false;  // the kernel publishes pages of device memory

@@ -59,18 +59,22 @@ struct CacheFound {
   bool looked() const { return (hot_bytes | cold_bytes | unknown_bytes) != 0; }
 };
 
-// A stretch of the request that travels one way, in segments. Segments end at absolute file offsets
-// that are multiples of segment_bytes.
+// A stretch of the request that travels one way, in segments. Without groups they end at absolute
+// file offsets that are multiples of segment_bytes, a power of two. With groups the stretch is cut
+// from its start into pieces of group_bytes, and each of those into group_segments of
+// segment_bytes, the last of which takes what is left.
 struct Run {
   Route route = Route::buffered;
   Reason reason = Reason::none;
-  FileRange file;                   // the payload
-  std::uint64_t segment_bytes = 0;  // a power of two
-  std::uint32_t align_bytes = 1;    // the envelope's alignment; 1: envelope = payload
-  bool direct_io = false;           // the storage side is O_DIRECT
+  FileRange file;  // the payload
+  std::uint64_t segment_bytes = 0;
+  std::uint32_t align_bytes = 1;  // the envelope's alignment; 1: envelope = payload
+  bool direct_io = false;         // the storage side is O_DIRECT
   ColdWay cold = ColdWay::same;
   Reason cold_reason = Reason::none;
   std::uint32_t cold_align_bytes = 1;  // of cold MiB by O_DIRECT
+  std::uint64_t group_bytes = 0;       // 0: no groups
+  std::uint64_t group_segments = 0;
   bool operator==(const Run&) const = default;
 };
 

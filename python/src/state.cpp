@@ -25,8 +25,8 @@ template <class Archive, Like<MachineFacts> V>
 auto fields(Archive& a, V& v) {
   return a(v.page_bytes, v.cpus, v.quota_cpus, v.cuda_driver, v.cuda_devices, v.cuda_why_not,
            v.cuda_simulated, v.nvfs_loaded, v.nvfs_version, v.nvfs_nodes, v.vendor_library,
-           v.vendor_path, v.vendor_version, v.vendor_why_not, v.run_udev, v.wsl, v.p2pdma_pages,
-           v.uring, v.uring_why_not, v.kernel, v.routes_built);
+           v.vendor_path, v.vendor_version, v.vendor_why_not, v.vendor_cuts, v.run_udev, v.wsl,
+           v.p2pdma_pages, v.uring, v.uring_why_not, v.kernel, v.routes_built);
 }
 
 template <class Archive, Like<PeerFacts> V>
@@ -92,7 +92,7 @@ auto fields(Archive& a, V& v) {
 template <class Archive, Like<Run> V>
 auto fields(Archive& a, V& v) {
   return a(v.route, v.reason, v.file, v.segment_bytes, v.align_bytes, v.direct_io, v.cold,
-           v.cold_reason, v.cold_align_bytes);
+           v.cold_reason, v.cold_align_bytes, v.group_bytes, v.group_segments);
 }
 
 template <class Archive, Like<LayerCounters> V>

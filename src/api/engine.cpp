@@ -269,6 +269,7 @@ Result<std::shared_ptr<transport::CufileLibrary>> Engine::vendor_library() {
   auto facts = *live.machine;
   facts.vendor_version = library ? (*library)->version() : 0;
   facts.vendor_why_not = library ? "" : library.error().why;
+  facts.vendor_cuts = library && (*library)->cuts();
   if (!(facts == *live.machine)) {
     live.machine = std::make_shared<const MachineFacts>(std::move(facts));
   }

@@ -76,7 +76,10 @@ bool try_vendor(Plan& plan, const CallRange& range) {
   // secure_direct says why there is none.
   if (file.ref(true).direct_fd < 0) return false;
   auto library = file.engine->vendor_library();
-  if (library && file.register_with(*library)) return true;
+  if (library && file.register_with(*library)) {
+    if ((*library)->cuts() != plan.machine->vendor_cuts) plan_again(plan, range, "");
+    return true;
+  }
   plan_again(plan, range, library ? "" : library.error().why);
   return true;
 }

@@ -19,6 +19,22 @@ bool same_value(const std::shared_ptr<const T>& a, const std::shared_ptr<const T
 
 std::uint64_t align_down(std::uint64_t value, std::uint64_t align) { return value & ~(align - 1); }
 
+std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+// Of a group, or of what the last one has of it.
+std::uint64_t segments_of_group(const Run& run, std::uint64_t size_bytes) {
+  return std::min(run.group_segments, divide_up(size_bytes, run.segment_bytes));
+}
+
+FileRange grouped_segment(const Run& run, std::uint64_t i) {
+  const std::uint64_t group_offset = i / run.group_segments * run.group_bytes;
+  const std::uint64_t size_bytes = std::min(run.group_bytes, run.file.size_bytes - group_offset);
+  const std::uint64_t in_group = i % run.group_segments;
+  const std::uint64_t before = in_group * run.segment_bytes;
+  const bool last = in_group + 1 == segments_of_group(run, size_bytes);
+  return {run.file.offset + group_offset + before, last ? size_bytes - before : run.segment_bytes};
+}
+
 }  // namespace
 
 FileRange Cut::piece(std::uint64_t i) const {
@@ -28,11 +44,20 @@ FileRange Cut::piece(std::uint64_t i) const {
 
 std::uint64_t segment_count(const Run& run) {
   if (run.file.size_bytes == 0) return 0;
+  if (run.group_bytes != 0) {
+    const std::uint64_t whole = (run.file.size_bytes - 1) / run.group_bytes;
+    return whole * run.group_segments +
+           segments_of_group(run, run.file.size_bytes - whole * run.group_bytes);
+  }
   const std::uint64_t last_byte = run.file.offset + run.file.size_bytes - 1;
   return last_byte / run.segment_bytes - run.file.offset / run.segment_bytes + 1;
 }
 
 PlannedSegment segment(const Run& run, std::uint64_t i) {
+  if (run.group_bytes != 0) {
+    const FileRange whole = grouped_segment(run, i);  // groups are cut in whole blocks
+    return {whole, whole};
+  }
   const std::uint64_t run_end = run.file.offset + run.file.size_bytes;
   const std::uint64_t cell = align_down(run.file.offset, run.segment_bytes) + i * run.segment_bytes;
   const std::uint64_t begin = std::max(run.file.offset, cell);
@@ -85,10 +110,25 @@ Route route_of(const CufileDecision& cufile) {
   return cufile.counters.p2pdma > 0 ? Route::p2pdma : Route::staged;
 }
 
-// One call of the cuFile layer: a part, as a power of two. The library moves it in its own steps.
-std::uint64_t direct_part_bytes(const Plan& plan, std::uint32_t block_bytes) {
-  const std::uint64_t piece_bytes = plan.cufile.parts.piece_bytes;
-  return std::bit_floor(std::clamp<std::uint64_t>(piece_bytes, block_bytes, 1U << 30));
+// What one call of the vendor's library is given: a part, whole; where the library cuts by itself,
+// a request of this layer, whole. Tasks of an odd size end inside blocks, where calls cannot.
+void cut_into_calls(Run& run, const Plan& plan) {
+  constexpr std::uint64_t largest_call_bytes = std::uint64_t{1} << 30;
+  const Cut& parts = plan.cufile.parts;
+  const std::uint64_t block = run.align_bytes;
+  run.segment_bytes =
+      std::bit_floor(std::clamp<std::uint64_t>(parts.piece_bytes, block, largest_call_bytes));
+  const bool many = plan.front.used && plan.front.tasks.count > 1;
+  const std::uint64_t request = many ? plan.front.tasks.piece_bytes : run.file.size_bytes;
+  if (request % block != 0) return;
+  const bool whole = machine_of(plan).vendor_cuts;
+  const std::uint64_t wanted = whole ? request : divide_up(parts.piece_bytes, block) * block;
+  run.group_bytes = request;
+  run.segment_bytes = std::min(wanted, largest_call_bytes);
+  const std::uint64_t all = divide_up(request, run.segment_bytes);
+  run.group_segments = whole ? all : std::min(parts.count, all);
+  const std::uint64_t rest = request - (run.group_segments - 1) * run.segment_bytes;
+  if (rest > largest_call_bytes) run.group_segments = all;
 }
 
 void add_layered_runs(Plan& plan, const FileRange& range, Reason reason) {
@@ -104,8 +144,9 @@ void add_layered_runs(Plan& plan, const FileRange& range, Reason reason) {
     plan.refused[index(route)] = Reason::request_too_small;
     return add_run(plan, staged_run(plan, Reason::edge_block, range));
   }
-  const std::uint64_t part_bytes = direct_part_bytes(plan, block);
-  add_with_edges(plan, range, {route, reason, middle, part_bytes, block, true}, staged);
+  Run direct{route, reason, middle, 0, block, true};
+  cut_into_calls(direct, plan);
+  add_with_edges(plan, range, direct, staged);
 }
 
 // The KvikIO and cuFile doors: the layers decide, then their decision becomes runs.

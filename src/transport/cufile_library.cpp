@@ -180,9 +180,9 @@ Result<void> CufileLibrary::open_driver() {
   const bool closed = functions_->use_count() == 0 && functions_->set_flag != nullptr;
   const auto set_flags = [this](bool value) {
     functions_->set_flag(flag_allow_compat, value);
-    functions_->set_flag(flag_parallel_io, value);
+    return functions_->set_flag(flag_parallel_io, value).code == 0;
   };
-  if (closed) set_flags(false);
+  cuts_ = !closed || !set_flags(false);
   const auto status = functions_->driver_open();
   if (status.code != 0) {
     if (closed) set_flags(true);  // the program may open it later, and is not to find them off

@@ -49,6 +49,8 @@ class CufileLibrary {
   CufileLibrary& operator=(const CufileLibrary&) = delete;
 
   int version() const { return version_; }  // 1150 is 1.15
+  // Whether it cuts requests by its own settings: it was open before us, or takes no word.
+  bool cuts() const { return cuts_; }
 
   // The handle. An error of origin cufile has its code.
   Result<void*> register_file(int direct_fd);
@@ -105,6 +107,7 @@ class CufileLibrary {
   std::unique_ptr<Functions> functions_;
   int version_ = 0;
   bool opened_ = false;
+  bool cuts_ = true;
   bool counts_ = false;
   std::uint64_t pinned_limit_bytes_ = 0;
   std::mutex mutex_;  // of what follows

@@ -222,13 +222,38 @@ class ForwardTest(BehindTest):
     """Where the vendor's direct path works."""
 
     def test_each_part_is_one_call_of_the_vendors(self) -> None:
-        for size, registered, calls in ((4 * MIB, False, 1), (20 * MIB, True, 3)):
+        for size, registered, calls in (
+            (4 * MIB, False, 1),
+            (20 * MIB, True, 3),
+            (17 * MIB, False, 2),  # 8 and 9 MiB
+            (9 * MIB, False, 1),
+        ):
             with self.subTest(size=size):
                 (result,) = self.run_client(
-                    f"show(read(load({str(OURS)!r}), {size}, 0, {registered}))"
+                    f"show(read(load({str(OURS)!r}), {size}, 4096, {registered}))"
                 )
                 self.assert_behind(result, calls)
-                self.assertEqual(result["vendors"]["largest_call"], min(size, 8 * MIB))
+
+    def test_a_request_at_an_odd_offset_is_cut_where_the_caller_cuts_it(self) -> None:
+        (result,) = self.run_client(
+            f"show(read(load({str(OURS)!r}), {16 * MIB}, {3 * MIB + 4096}, True))"
+        )
+        self.assert_behind(result, 2)
+        self.assertEqual(result["vendors"]["largest_call"], 8 * MIB)
+
+    def test_a_library_that_was_open_before_gets_requests_whole(self) -> None:
+        result, count = self.run_client(f"""
+        first = load({str(VENDORS)!r})
+        assert first.library.cuFileDriverOpen().code == 0
+        result = read(load({str(OURS)!r}), {24 * MIB}, 0, True)
+        show(result, vendors(CONTROLS)["open_count"])
+        """)
+        self.assertTrue(result["right"])
+        self.assertEqual(result["vendors"]["calls"], 1)  # which it cuts in three
+        self.assertEqual(result["vendors"]["largest_call"], 24 * MIB)
+        self.assertEqual(result["counters"], {"n": 3, "p2pdma": 0, "nvfs": 3, "posix": 0})
+        self.assertEqual(self.ways(), [("nvfs", "observed")])
+        self.assertEqual(count, 2)  # the program's own, and ours
 
     def test_what_nvidia_fs_counted_is_observed(self) -> None:
         self.run_client(f"show(read(load({str(OURS)!r}), {16 * MIB}))")

@@ -215,6 +215,68 @@ TEST(CufileLayer, P2pdmaGoesBeforeNvfsWhereSwitchedOn) {
   EXPECT_EQ(scene.plan().runs[0].route, Route::p2pdma);
 }
 
+std::vector<std::uint64_t> calls_kb(const Plan& plan) {
+  std::vector<std::uint64_t> result;
+  for (std::size_t i = 0; i < plan.run_count; ++i) {
+    if (plan.runs[i].route != Route::nvfs) continue;
+    for (std::uint64_t k = 0; k < segment_count(plan.runs[i]); ++k) {
+      result.push_back(segment(plan.runs[i], k).payload.size_bytes / KiB);
+    }
+  }
+  return result;
+}
+
+TEST(CufileLayer, EachPartIsOneCallOfTheVendorsLibrary) {
+  Scene scene = direct_scene();
+  scene.request.door = Door::cufile;
+  for (const std::uint64_t offset : {std::uint64_t{0}, 5 * MiB + 4096}) {
+    for (const std::uint64_t size_kb : {4UL, 9216UL, 17408UL, 26624UL, 33000UL, 73728UL}) {
+      for (const bool registered : {false, true}) {
+        scene.resize(size_kb * KiB);
+        scene.request.file.offset = offset;
+        scene.request.file_size_bytes = offset + size_kb * KiB;
+        scene.request.registered = registered;
+        const auto parts = sizes(cufile_parts({offset, size_kb * KiB}, SpaceKind::cuda, registered,
+                                              scene.settings.cufile));
+        const auto calls = calls_kb(scene.plan());
+        ASSERT_EQ(calls.size(), parts.size()) << size_kb << " at " << offset;
+        EXPECT_EQ(calls.front(), (parts.front() + 4095) / 4096 * 4);  // calls are whole blocks
+        EXPECT_EQ(scene.plan().cufile.counters.nvfs, calls.size());
+      }
+    }
+  }
+}
+
+TEST(CufileLayer, TasksAreCutEachByItself) {
+  Scene scene = direct_scene();
+  scene.request.door = Door::kvikio;
+  scene.settings.front.task_size_bytes = {17 * MiB, Origin::environment};
+  scene.resize(39 * MiB);
+  EXPECT_EQ(calls_kb(scene.plan()), (Kb{8192, 9216, 8192, 9216, 5120}));
+  EXPECT_EQ(scene.plan().cufile.counters.n, 5U);
+  scene.machine.vendor_cuts = true;
+  EXPECT_EQ(calls_kb(scene.plan()), (Kb{17408, 17408, 5120}));
+}
+
+TEST(CufileLayer, ALibraryThatCutsByItselfGetsRequestsWholeUpToOneGiB) {
+  Scene scene = direct_scene();
+  scene.request.door = Door::cufile;
+  scene.machine.vendor_cuts = true;
+  EXPECT_EQ(calls_kb(scene.plan()), (Kb{GiB / KiB}));
+  EXPECT_EQ(scene.plan().cufile.counters.n, 4U);
+  scene.resize(GiB + 8 * KiB);
+  EXPECT_EQ(calls_kb(scene.plan()), (Kb{GiB / KiB, 8}));
+}
+
+TEST(CufileLayer, ACallIsNoLargerThanOneGiB) {
+  Scene scene = direct_scene();
+  scene.request.door = Door::cufile;
+  scene.settings.cufile.parallel_io.value = false;
+  scene.resize(2 * GiB + 4096);
+  EXPECT_EQ(calls_kb(scene.plan()), (Kb{GiB / KiB, GiB / KiB, 4}));
+  EXPECT_EQ(scene.plan().cufile.counters.n, 1U);
+}
+
 TEST(CufileLayer, HostMemoryIsOnePieceAndMovesNoCounter) {
   Scene scene = host_scene();
   scene.request.door = Door::cufile;
