@@ -42,8 +42,11 @@ class TempFolder {
     return path(name);
   }
   std::vector<char> read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ifstream file(path(name), std::ios::binary | std::ios::ate);
+    if (!file) return {};
+    std::vector<char> bytes(static_cast<std::size_t>(file.tellg()));
+    file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
   }
 
  private:

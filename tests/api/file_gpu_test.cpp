@@ -37,10 +37,6 @@ class GpuFile : public memory::Gpu {
   static Memory at(std::uint64_t address, std::uint64_t size) {
     return {reinterpret_cast<void*>(address), size};
   }
-  std::vector<char> device_chars(std::uint64_t from, std::size_t size) {
-    const auto raw = device_bytes(from, size);
-    return {raw.begin(), raw.end()};
-  }
 
   tests::TempFolder folder;
   std::vector<char> bytes;

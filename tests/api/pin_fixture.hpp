@@ -68,10 +68,7 @@ class PinTest : public memory::Gpu {
     now.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     return now;
   }
-  std::vector<char> device_chars(std::size_t size) {
-    const auto raw = device_bytes(device, size);
-    return {raw.begin(), raw.end()};
-  }
+  std::vector<char> device_chars(std::size_t size) { return Gpu::device_chars(device, size); }
   // Reads all, and compares with what the file has now.
   Receipt read_right(const File& file) {
     wipe();

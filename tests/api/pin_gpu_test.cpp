@@ -53,10 +53,9 @@ TEST_F(PinTest, EveryOffsetSizeAndPointer) {
       const auto want = std::min<std::uint64_t>(size, file_bytes - offset);
       EXPECT_EQ(receipt->moved_bytes, want);
       EXPECT_EQ(moved(*receipt, Route::pinned_cache), want);
-      const auto got = device_bytes(device + shift, want + 1);
+      const auto got = Gpu::device_chars(device + shift, want + 1);
       ASSERT_TRUE(std::equal(got.begin(), got.end() - 1,
-                             bytes.begin() + static_cast<std::ptrdiff_t>(offset),
-                             [](unsigned char a, char b) { return static_cast<char>(a) == b; }));
+                             bytes.begin() + static_cast<std::ptrdiff_t>(offset)));
       EXPECT_EQ(got.back(), 'x');
     }
   }
@@ -143,8 +142,7 @@ TEST_F(PinTest, AnotherDeviceReadsThePagesToo) {
   const auto receipt = file.read_into(at(other, file_bytes));
   ASSERT_TRUE(receipt) << receipt.error().message();
   EXPECT_EQ(moved(*receipt, Route::pinned_cache), file_bytes);
-  const auto raw = device_bytes(other, file_bytes);
-  EXPECT_TRUE(std::vector<char>(raw.begin(), raw.end()) == bytes);
+  EXPECT_TRUE(Gpu::device_chars(other, file_bytes) == bytes);
   fake_.release(other);
 }
 
@@ -287,8 +285,7 @@ TEST_F(PinTest, ALostDeviceGivesThePinUp) {
   const auto receipt = file.read_into(at(other, file_bytes));
   ASSERT_TRUE(receipt) << receipt.error().message();
   EXPECT_EQ(moved(*receipt, Route::staged), file_bytes);
-  const auto raw = device_bytes(other, file_bytes);
-  EXPECT_TRUE(std::vector<char>(raw.begin(), raw.end()) == bytes);
+  EXPECT_TRUE(Gpu::device_chars(other, file_bytes) == bytes);
   EXPECT_EQ(warnings, 1);
   fake_.release(other);
 }

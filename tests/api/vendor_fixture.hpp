@@ -72,10 +72,8 @@ class VendorCall : public memory::Gpu {
     return options;
   }
   void expect_arrived(std::uint64_t count, std::uint64_t offset = 0) {
-    const auto got = device_bytes(device, count);
-    EXPECT_TRUE(
-        std::equal(got.begin(), got.end(), bytes.begin() + static_cast<long>(offset),
-                   [](unsigned char a, char b) { return a == static_cast<unsigned char>(b); }));
+    const auto got = device_chars(device, count);
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), bytes.begin() + static_cast<long>(offset)));
   }
   static const RouteShare& share(const Receipt& receipt, Route route) {
     return receipt.routes[index(route)];

@@ -45,10 +45,7 @@ class Devices : public memory::Gpu {
     ASSERT_EQ(fake_.write(device, other.data(), other.size()), 0);
   }
   std::vector<char> device_chars() { return device_chars(bytes.size()); }
-  std::vector<char> device_chars(std::size_t size) {
-    const auto raw = device_bytes(device, size);
-    return {raw.begin(), raw.end()};
-  }
+  std::vector<char> device_chars(std::size_t size) { return Gpu::device_chars(device, size); }
 
   tests::TempFolder folder;
   tests::BadKernel kernel;

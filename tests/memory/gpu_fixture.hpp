@@ -64,6 +64,11 @@ class Gpu : public testing::Test {
     EXPECT_EQ(fake_.read(from, bytes.data(), size), 0);
     return bytes;
   }
+  std::vector<char> device_chars(cuda::DevicePointer from, std::size_t size) {
+    std::vector<char> bytes(size);
+    EXPECT_EQ(fake_.read(from, bytes.data(), size), 0);
+    return bytes;
+  }
 
   // Polls until the ticket is done, or an error.
   static Result<std::uint64_t> finish(Lane& lane, std::uint64_t ticket) {
