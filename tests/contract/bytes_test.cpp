@@ -37,7 +37,7 @@ TEST_P(TransportContract, A1_A18_ReadsLandExactlyWhereAsked) {
           const auto one = segment(Direction::read, offset, size, at, direct);
           ASSERT_EQ(run_one(one), static_cast<std::int64_t>(size))
               << offset << "+" << size << (direct ? " direct" : "");
-          ASSERT_TRUE(memory_->read() == expected)
+          ASSERT_TRUE(same_bytes(memory_->read(), expected))
               << offset << "+" << size << " to " << at << (direct ? " direct" : "");
         }
       }
@@ -59,10 +59,10 @@ TEST_P(TransportContract, A1_A18_WritesLandExactlyWhereAsked) {
         ASSERT_EQ(run_one(one), static_cast<std::int64_t>(size))
             << offset << "+" << size << (direct ? " direct" : "");
       }
-      ASSERT_TRUE(file_->contents() == expected) << offset << "+" << size;
+      ASSERT_TRUE(same_bytes(file_->contents(), expected)) << offset << "+" << size;
     }
   }
-  EXPECT_TRUE(memory_->read() == before_);
+  EXPECT_TRUE(same_bytes(memory_->read(), before_));
 }
 
 // A1: four distinct pages, read and written across a page's end.
@@ -73,12 +73,12 @@ TEST_P(TransportContract, A1_TailAcrossAPage) {
   ASSERT_EQ(run_one(segment(Direction::read, 4096, 4096 + 100, 0)), 4096 + 100);
   auto expected = before_;
   copy(bytes_, 4096, 4096 + 100, expected, 0);
-  EXPECT_TRUE(memory_->read() == expected);
+  EXPECT_TRUE(same_bytes(memory_->read(), expected));
   if (!capabilities().writes) return;
   ASSERT_EQ(run_one(segment(Direction::write, 8192, 4096 + 100, 4096)), 4096 + 100);
   auto file = bytes_;
   copy(expected, 4096, 4096 + 100, file, 8192);
-  EXPECT_TRUE(file_->contents() == file);
+  EXPECT_TRUE(same_bytes(file_->contents(), file));
 }
 
 // Short at the end of the file, and 0 past it; nothing outside the payload changes.
@@ -103,7 +103,7 @@ TEST_P(TransportContract, EndOfFileIsShortThenZero) {
         const auto moved = std::min<std::uint64_t>(has, 16384);
         copy(expected, moved, 16384 - moved, after, moved);
       }
-      ASSERT_TRUE(after == expected) << from << (direct ? " direct" : "");
+      ASSERT_TRUE(same_bytes(after, expected)) << from << (direct ? " direct" : "");
     }
   }
 }
@@ -127,7 +127,7 @@ TEST_P(TransportContract, ManyInFlightInAnyOrder) {
     copy(bytes_, order[i] * piece, piece, expected, i * piece);
   }
   for (const auto& [cookie, completion] : run(segments)) ASSERT_EQ(completion.result, 4096);
-  EXPECT_TRUE(memory_->read() == expected);
+  EXPECT_TRUE(same_bytes(memory_->read(), expected));
 }
 
 // Neighbours in file and memory: adaptors may join them, and must still tell them apart.
@@ -148,7 +148,7 @@ TEST_P(TransportContract, LargeNeighbouringSegments) {
     const auto completions = run(segments);
     for (const auto& one : segments)
       ASSERT_EQ(completions.at(one.cookie).result, static_cast<std::int64_t>(one.size_bytes));
-    EXPECT_TRUE(memory_->read() == bytes_);
+    EXPECT_TRUE(same_bytes(memory_->read(), bytes_));
   }
 }
 
@@ -164,7 +164,7 @@ TEST_P(TransportContract, LargeNeighbouringWrites) {
   const auto completions = run(segments);
   for (const auto& one : segments)
     ASSERT_EQ(completions.at(one.cookie).result, static_cast<std::int64_t>(one.size_bytes));
-  EXPECT_TRUE(file_->contents() == before_);
+  EXPECT_TRUE(same_bytes(file_->contents(), before_));
 }
 
 // Both directions at once, on ranges that do not overlap.
@@ -190,8 +190,8 @@ TEST_P(TransportContract, ReadsAndWritesTogether) {
     }
   }
   for (const auto& [cookie, completion] : run(segments)) ASSERT_EQ(completion.result, 5000);
-  EXPECT_TRUE(memory_->read() == memory);
-  EXPECT_TRUE(file_->contents() == file);
+  EXPECT_TRUE(same_bytes(memory_->read(), memory));
+  EXPECT_TRUE(same_bytes(file_->contents(), file));
 }
 
 }  // namespace

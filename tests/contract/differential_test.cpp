@@ -138,7 +138,7 @@ TEST(Differential, EveryWayReadsTheSameBytes) {
       if (!receipt) {
         EXPECT_EQ(receipt.error().kind, ErrorKind::route_refused) << receipt.error().message();
         EXPECT_EQ(way.policy, Policy::direct);
-        EXPECT_TRUE(memory->read() == expected) << "a refusal moves nothing";
+        EXPECT_TRUE(same_bytes(memory->read(), expected)) << "a refusal moves nothing";
         continue;
       }
       ++served;
@@ -148,7 +148,7 @@ TEST(Differential, EveryWayReadsTheSameBytes) {
       check_policy(*receipt, way);
       std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(std::min(range.offset, file_bytes)),
                   moved, expected.begin() + static_cast<std::ptrdiff_t>(range.memory_offset));
-      EXPECT_TRUE(memory->read() == expected) << "other bytes";
+      EXPECT_TRUE(same_bytes(memory->read(), expected)) << "other bytes";
     }
   }
   EXPECT_GE(served, ranges.size() * 16);  // all but direct always serve
@@ -190,10 +190,10 @@ TEST(Differential, EveryWayWritesTheSameBytes) {
         std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(range.memory_offset), range.size,
                     expected.begin() + static_cast<std::ptrdiff_t>(range.offset));
       }
-      ASSERT_TRUE(file.contents() == expected) << "other bytes";
+      ASSERT_TRUE(same_bytes(file.contents(), expected)) << "other bytes";
     }
   }
-  EXPECT_TRUE(memory->read() == source);
+  EXPECT_TRUE(same_bytes(memory->read(), source));
 }
 
 // Many ranges in one call are those of many calls.
@@ -226,7 +226,7 @@ TEST(Differential, ManyRangesAreTheSameAsOneByOne) {
   const auto receipt = opened->read_ranges(ranges);
   ASSERT_TRUE(receipt.ok()) << receipt.error().message();
   check_receipt(*receipt, wanted, moved);
-  EXPECT_TRUE(memory->read() == expected) << "other bytes";
+  EXPECT_TRUE(same_bytes(memory->read(), expected)) << "other bytes";
   ASSERT_NE(receipt->ranges, nullptr);
   const auto& table = *receipt->ranges;
   ASSERT_EQ(table.moved_bytes.size(), ranges.size());
