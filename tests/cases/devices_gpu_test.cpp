@@ -134,6 +134,37 @@ TEST_F(Devices, A2_InterruptedAndShortTransfersGiveTheSameBytes) {
   }
 }
 
+TEST_F(Devices, G5_ManyTilesAllocateOnceAndAreUnderWayTogether) {
+  constexpr std::uint64_t tile = 16 << 10;
+  constexpr std::uint64_t count = 256;
+  std::vector<PlacedRange> tiles;  // with gaps in the file, and the other way round in the memory
+  std::vector<char> expected;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    tiles.push_back({i * (tile + 4096), tile, (count - 1 - i) * tile});
+    const auto at = bytes.begin() + static_cast<long>((count - 1 - i) * (tile + 4096));
+    expected.insert(expected.end(), at, at + tile);
+  }
+  const auto allocations = [&] {
+    return fake_.calls_of("cuMemHostRegister") + fake_.calls_of("cuMemHostAlloc") +
+           fake_.calls_of("cuStreamCreate");
+  };
+  const auto file = open();
+  const auto first = file.read_ranges(all(), tiles);
+  ASSERT_TRUE(first) << first.error().message();
+  const auto before = allocations();
+  clear();
+  const int moves_before = kernel.moves;
+  fake_.hold_copies(1);
+  auto job = std::move(file.submit_ranges(Direction::read, all(), tiles)).value();
+  while (kernel.moves < moves_before + 64) std::this_thread::yield();  // no copy has ended
+  fake_.hold_copies(0);
+  const auto receipt = job.result();
+  ASSERT_TRUE(receipt) << receipt.error().message();
+  EXPECT_EQ(device_chars(count * tile), expected);
+  EXPECT_EQ(allocations(), before);
+  EXPECT_EQ(fake_.calls_of("cuStreamSynchronize") + fake_.calls_of("cuEventSynchronize"), 0U);
+}
+
 TEST_F(Devices, D4_AnErrorInTheMiddleFailsTheCallAndTheNextWorks) {
   for (const auto direction : {Direction::read, Direction::write}) {
     auto file = open("r+");
