@@ -468,7 +468,7 @@ class File:
         True
         """
         if self._file.closed():
-            raise ValueError("the file is closed")
+            raise ValueError("the file is closed; open it again")
         return self._file.fileno()
 
     def close(self) -> None:
@@ -482,6 +482,8 @@ class File:
         self._file.close()
 
     def __enter__(self) -> File:
+        if self._file.closed():
+            raise ValueError("the file is closed; open it again")
         return self
 
     def __exit__(

@@ -500,6 +500,8 @@ def test_closing_twice_is_no_error(path: Path) -> None:
     file.close()
     assert file.closed
     assert "closed" in repr(file)
+    with pytest.raises(ValueError, match="closed"), file:
+        pass
 
 
 def test_policies_of_a_file_are_defaults_of_its_calls(path: Path) -> None:
