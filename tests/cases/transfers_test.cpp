@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "tests/cases/bad_kernel.hpp"
@@ -368,11 +369,9 @@ TEST_F(Transfers, A8_AFileThatIsTruncatedMeanwhileEndsThere) {
   for (const auto cache : {Cache::automatic, Cache::bypass}) {
     folder.write("a", bytes);
     const auto file = open();
-    std::atomic<bool> cut{false};
+    std::once_flag cut;  // the others wait: none reads what is about to go
     kernel.on_move = [&](tests::Attempt&) -> std::optional<std::int64_t> {
-      if (!cut.exchange(true)) {
-        EXPECT_EQ(::truncate(path.c_str(), 3 * mib + 17), 0);
-      }
+      std::call_once(cut, [&] { EXPECT_EQ(::truncate(path.c_str(), 3 * mib + 17), 0); });
       return std::nullopt;
     };
     std::vector<char> memory(bytes.size(), 'x');
