@@ -1,9 +1,18 @@
 #include "transport/load.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
+#include "transport/move_now.hpp"
+
 namespace straightway::transport {
+namespace {
+
+// To the host transport.
+constexpr std::size_t given_at_once = 64;
+
+}  // namespace
 
 bool writes_to_cache(const Segment& segment) {
   return segment.direction == Direction::write && !segment.direct_io;
@@ -57,7 +66,6 @@ void Load::add_extent(const Extent& extent) {
 
 Segment Load::host_segment(std::size_t index, std::byte* ring) const {
   Segment inner = segments[index];
-  inner.cookie = index;
   inner.address = reinterpret_cast<std::uint64_t>(ring + places[index]);
   inner.file_offset = inner.envelope_offset;
   inner.size_bytes = inner.envelope_bytes;
@@ -75,6 +83,17 @@ void Load::host_done(std::size_t index, const Completion& completion) {
   if (direction == Direction::write || mine.result == 0) return;
   add_extent({places[index] + (segment.file_offset - segment.envelope_offset), segment.address,
               static_cast<std::uint64_t>(mine.result)});
+}
+
+void Load::move_by(Transport& host, std::byte* ring) {
+  std::array<Segment, given_at_once> inner;  // on the stack: memory may be short
+  std::array<Completion, given_at_once> moved;
+  for (std::size_t first = 0; first < segments.size(); first += given_at_once) {
+    const auto count = std::min(given_at_once, segments.size() - first);
+    for (std::size_t i = 0; i < count; ++i) inner[i] = host_segment(first + i, ring);
+    move_now(host, std::span(inner).first(count), std::span(moved).first(count));
+    for (std::size_t i = 0; i < count; ++i) host_done(first + i, moved[i]);
+  }
 }
 
 void Load::fail(const std::shared_ptr<const Error>& error) {

@@ -43,6 +43,9 @@ struct Load {
   Segment host_segment(std::size_t index, std::byte* ring) const;
   // What the host moved of it. Of a read: the copies to come.
   void host_done(std::size_t index, const Completion& completion);
+  // Moves the segments by a host transport that completes on submit. ring: where the offset 0 of
+  // the region's part of the ring would lie.
+  void move_by(Transport& host, std::byte* ring);
   void fail(const std::shared_ptr<const Error>& error);
   // Whether both can leave as one copy: each is one extent, and this one goes on where `before`
   // ends, in the ring and on the device.

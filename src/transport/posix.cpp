@@ -58,8 +58,7 @@ std::int64_t Posix::read(const Segment& segment) const {
   return result;
 }
 
-Completion Posix::move(const Segment& segment) {
-  const auto before = account_ ? account_->read_bytes() : -1;
+Completion Posix::move(const Segment& segment) const {
   const int fd = static_cast<int>(segment.file);
   void* memory = reinterpret_cast<void*>(segment.address);
   Completion completion;
@@ -67,15 +66,30 @@ Completion Posix::move(const Segment& segment) {
   completion.result = segment.direction == Direction::read
                           ? read(segment)
                           : syscalls_.pwrite(fd, memory, segment.size_bytes, segment.file_offset);
-  const auto after = before < 0 ? -1 : account_->read_bytes();
-  if (after >= before && before >= 0) completion.disk_bytes = after - before;
   return completion;
 }
 
+std::int64_t Posix::disk_reads() const { return account_ ? account_->read_bytes() : -1; }
+
+// Of the completions from `first` on: of one transfer, whose receipt adds them up.
+void Posix::count_disk(std::size_t first, std::int64_t before, std::int64_t after) {
+  if (before < 0 || after < before) return;
+  for (auto i = first; i < done_.size(); ++i) done_[i].disk_bytes = 0;
+  done_[first].disk_bytes = after - before;
+}
+
 std::size_t Posix::submit(std::span<const Segment> segments) {
-  std::size_t taken = 0;
-  while (taken < segments.size() && done_.size() < depth) done_.push_back(move(segments[taken++]));
-  return taken;
+  const auto fit = segments.first(std::min(segments.size(), depth - done_.size()));
+  auto before = fit.empty() ? -1 : disk_reads();
+  for (std::size_t i = 0; i < fit.size();) {
+    const auto first = done_.size();
+    const auto transfer = fit[i].cookie >> 32;
+    while (i < fit.size() && fit[i].cookie >> 32 == transfer) done_.push_back(move(fit[i++]));
+    const auto after = disk_reads();
+    count_disk(first, before, after);
+    before = after;
+  }
+  return fit.size();
 }
 
 std::size_t Posix::reap(std::span<Completion> completions) { return hand_out(done_, completions); }

@@ -13,8 +13,9 @@ namespace straightway::transport {
 
 class Posix final : public Transport {
  public:
-  // measure_disk: ask around each segment what this thread made the disk read; the transport then
-  // belongs to the thread that made it.
+  // measure_disk: ask what this thread made the disk read, around the segments of one transfer that
+  // come at once: a look costs as much as a small read. The transport then belongs to the thread
+  // that made it.
   explicit Posix(const os::Syscalls& syscalls, bool measure_disk = false);
   const Capabilities& capabilities() const override { return capabilities_; }
   Result<Attachment> attach(const FileRef& file) override;
@@ -22,10 +23,10 @@ class Posix final : public Transport {
   std::size_t submit(std::span<const Segment> segments) override;
   std::size_t reap(std::span<Completion> completions) override;
 
-  // One segment, now; what submit does.
-  Completion move(const Segment& segment);
-
  private:
+  Completion move(const Segment& segment) const;
+  std::int64_t disk_reads() const;
+  void count_disk(std::size_t first, std::int64_t before, std::int64_t after);
   std::int64_t read(const Segment& segment) const;
 
   const os::Syscalls& syscalls_;

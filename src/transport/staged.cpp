@@ -51,21 +51,6 @@ void lock_soon(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-// ring: where the offset 0 of the load's part of the ring would lie.
-void move(Transport& host, Load& load, std::byte* ring) {
-  for (std::size_t i = 0; i < load.segments.size(); ++i) {
-    const auto inner = load.host_segment(i, ring);
-    Completion completion;
-    try {
-      host.submit({&inner, 1});
-      host.reap({&completion, 1});
-    } catch (const std::bad_alloc&) {
-      completion.result = -ENOMEM;
-    }
-    load.host_done(i, completion);
-  }
-}
-
 }  // namespace
 
 Staged::Staged(Make make, std::uint32_t copiers, std::unique_ptr<memory::Pinned> pinned,
@@ -200,7 +185,7 @@ bool Staged::work_once(Lock& lock, Transport& host) {
     auto* ring = memory(load->at) - load->at;
     ++busy_;
     lock.unlock();
-    move(host, *load, ring);
+    load->move_by(host, ring);
     lock_soon(lock);
     --busy_;
     settle(*load);

@@ -8,6 +8,7 @@
 
 #include "os/signals_blocked.hpp"
 #include "transport/hand_out.hpp"
+#include "transport/move_now.hpp"
 
 namespace straightway::transport {
 namespace {
@@ -81,7 +82,11 @@ std::size_t Threaded::submit(std::span<const Segment> segments) {
   in_flight_ += static_cast<std::uint32_t>(count);
   if (workers_.empty()) {  // not one thread to be had
     const std::lock_guard lock(mutex_);
-    for (const auto& segment : queue_) done_.push_back(move(prototype_, segment));
+    for (const auto& segment : queue_) {
+      Completion completion;
+      move(prototype_, {&segment, 1}, {&completion, 1});
+      done_.push_back(std::move(completion));
+    }
     queue_.clear();
     queue_bytes_ = 0;
     return count;
@@ -111,18 +116,18 @@ std::size_t Threaded::reap(std::span<Completion> completions) {
   return count;
 }
 
-// Makes the transport at first, and again where memory was short: that is the segment's error.
-Completion Threaded::move(std::unique_ptr<Transport>& transport, const Segment& segment) const {
-  Completion completion;
-  completion.cookie = segment.cookie;
-  completion.result = -ENOMEM;
+// Makes the transport at first, and again where memory was short: that is the segments' error.
+void Threaded::move(std::unique_ptr<Transport>& transport, std::span<const Segment> segments,
+                    std::span<Completion> completions) const {
   try {
     if (!transport) transport = make_();
-    transport->submit({&segment, 1});
-    transport->reap({&completion, 1});
   } catch (const std::bad_alloc&) {
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      completions[i] = {.cookie = segments[i].cookie, .result = -ENOMEM, .error = nullptr};
+    }
+    return;
   }
-  return completion;
+  move_now(*transport, segments, completions);
 }
 
 void Threaded::work(const std::stop_token& stop) {
@@ -137,7 +142,7 @@ void Threaded::work(const std::stop_token& stop) {
     if (queue_.empty()) return;
     const auto count = take_share(share);
     lock.unlock();
-    for (std::size_t i = 0; i < count; ++i) moved[i] = move(transport, share[i]);
+    move(transport, std::span(share).first(count), std::span(moved).first(count));
     lock.lock();
     for (std::size_t i = 0; i < count; ++i) done_.push_back(std::move(moved[i]));
     lock.unlock();

@@ -33,7 +33,8 @@ class Threaded final : public Transport {
   std::size_t reap(std::span<Completion> completions) override;
 
  private:
-  Completion move(std::unique_ptr<Transport>& transport, const Segment& segment) const;
+  void move(std::unique_ptr<Transport>& transport, std::span<const Segment> segments,
+            std::span<Completion> completions) const;
   std::size_t room_for(std::span<const Segment> segments) const;
   std::size_t take_share(std::span<Segment> share);
   void work(const std::stop_token& stop);

@@ -43,7 +43,8 @@ struct Attachment {
 // (staged). Of a write both are always equal: the bytes around the payload are
 // not the caller's.
 struct Segment {
-  std::uint64_t cookie = 0;  // comes back on the completion
+  // Comes back on the completion. The upper half is the transfer's own among those in flight.
+  std::uint64_t cookie = 0;
   Direction direction = Direction::read;
   bool direct_io = false;  // use the O_DIRECT descriptor
   std::uint64_t file = 0;  // Attachment::token or, if direct_io, direct_token
@@ -64,7 +65,9 @@ struct Completion {
   // set it says more than the errno can (a GPU's error), and result is negative.
   std::int64_t result = 0;
   std::shared_ptr<const Error> error;
-  std::int64_t disk_bytes = -1;  // the storage was made to read this much for it; -1: not measured
+  // The storage was made to read this much for it; -1: not measured. What is measured for several
+  // segments of one transfer stands on one of them.
+  std::int64_t disk_bytes = -1;
 };
 
 struct Capabilities {

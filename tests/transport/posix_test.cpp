@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "os/disk_account.hpp"
 #include "tests/temp_file.hpp"
+#include "transport/move_now.hpp"
 
 namespace straightway::transport {
 namespace {
@@ -39,6 +41,56 @@ TEST(Posix, CompletesOnSubmitWithTheKernelsAnswer) {
   EXPECT_EQ(memory[1000], 'x');
   EXPECT_EQ(posix.reap(completions), 0U);
   ::close(fd);
+}
+
+// Two transfers' segments that come at once: each is told what was read from the disk for it, on
+// one of its segments.
+TEST(Posix, TellsEachTransferWhatTheDiskReadForIt) {
+  constexpr std::size_t size = 1 << 20, piece = size / 4;
+  const tests::TempFolder folder;
+  const auto path = folder.write("a", tests::pattern(size));
+  const int cached = ::open(path.c_str(), O_RDONLY);
+  const int direct = ::open(path.c_str(), O_RDONLY | O_DIRECT);
+  std::vector<char> memory(size + 4096);
+  const auto begin = (reinterpret_cast<std::uint64_t>(memory.data()) + 4095) & ~4095ULL;
+  const os::DiskAccount account;
+  ::fsync(cached);
+  const auto before = account.read_bytes();
+  const bool reads = direct >= 0 && ::pread(direct, reinterpret_cast<void*>(begin), piece, 0) > 0;
+  if (!reads || account.read_bytes() != before + static_cast<std::int64_t>(piece)) {
+    GTEST_SKIP() << "O_DIRECT reads no disk here, or the kernel keeps no accounts";
+  }
+  std::vector<Segment> segments(8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    const bool from_disk = i >= 2 && i < 6;
+    segments[i].cookie = (from_disk ? std::uint64_t{1} << 32 : std::uint64_t{i / 6 * 2} << 32) + i;
+    segments[i].file = static_cast<std::uint64_t>(from_disk ? direct : cached);
+    segments[i].address = begin + i % 4 * piece;
+    segments[i].file_offset = i % 4 * piece;
+    segments[i].size_bytes = piece;
+  }
+  Posix posix(os::kernel(), true);
+  ASSERT_EQ(posix.submit(segments), 8U);
+  Completion completions[8];
+  ASSERT_EQ(posix.reap(completions), 8U);
+  std::int64_t sums[3] = {};
+  for (const auto& completion : completions) {
+    ASSERT_GE(completion.disk_bytes, 0);
+    sums[completion.cookie >> 32] += completion.disk_bytes;
+  }
+  EXPECT_EQ(sums[0], 0);
+  EXPECT_EQ(sums[1], static_cast<std::int64_t>(size));
+  EXPECT_EQ(sums[2], 0);
+  ::close(cached);
+  ::close(direct);
+}
+
+TEST(Posix, KeepsAtMostItsDepth) {
+  Posix posix(os::kernel(), true);
+  std::vector<Segment> segments(posix.capabilities().depth + 5);
+  for (auto& segment : segments) segment.file = static_cast<std::uint64_t>(-1);
+  EXPECT_EQ(posix.submit(segments), posix.capabilities().depth);
+  EXPECT_EQ(posix.submit(segments), 0U);
 }
 
 // What a segment made of the system, in order.
@@ -86,15 +138,21 @@ Segment cold_segment() {
   return segment;
 }
 
+Completion move_one(Posix& posix, const Segment& segment) {
+  Completion completion;
+  move_now(posix, {&segment, 1}, {&completion, 1});
+  return completion;
+}
+
 TEST(Posix, DropsOnlyWhatItReadAndOnlyIfToldTo) {
   Posix posix(recording());
   auto segment = cold_segment();
   segment.dontcache = segment.trim = true;
-  EXPECT_EQ(posix.move(segment).result, 4086);
+  EXPECT_EQ(move_one(posix, segment).result, 4086);
   EXPECT_EQ(calls, (std::vector<std::string>{"pread_dontcache 8192+4096", "drop 8192+4086"}));
   calls.clear();
   segment.file = 9;
-  EXPECT_EQ(posix.move(segment).result, -EOPNOTSUPP);
+  EXPECT_EQ(move_one(posix, segment).result, -EOPNOTSUPP);
   EXPECT_EQ(calls, (std::vector<std::string>{"pread_dontcache 8192+4096"}));
 }
 
