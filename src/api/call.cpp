@@ -152,10 +152,11 @@ void Prepared::complete_spec() {
   use_page_cache(spec, engine().syscalls());
 }
 
-// Plans one range, by ways that are tried as far as they have to be.
-Result<Plan> plan_range(Planning& planning, CallRange& range) {
+// Plans one range, by ways that are tried as far as they have to be. made: its plan, where there is
+// one.
+Result<Plan> plan_range(Planning& planning, CallRange& range, std::optional<Plan> made) {
   if (auto found = find_peer(range); !found) return found.error();
-  auto plan = planning.plan(range);
+  auto plan = made && !range.peer ? Result<Plan>(std::move(*made)) : planning.plan(range);
   if (!plan) return plan.error();
   try_peer(*plan, range);
   if (try_vendor(*plan, range)) planning.forget_facts();
@@ -177,7 +178,7 @@ Result<void> plan_all(Direction direction, CallRanges& ranges, Prepared& prepare
   prepared.spec.legs.reserve(ranges.count);
   for (std::size_t i = 0; i < ranges.count; ++i) {
     if (ranges.next) ranges.next(i, range);
-    auto plan = plan_range(planning, range);
+    auto plan = plan_range(planning, range, std::exchange(ranges.planned, {}));
     if (!plan) return plan.error();
     if (auto added = prepared.add(range, std::move(*plan)); !added) return added.error();
   }

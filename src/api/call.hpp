@@ -35,6 +35,8 @@ struct CallRanges {
   std::size_t count = 1;
   std::uint64_t largest_bytes = 0;
   std::optional<Memory> all = std::nullopt;  // in which all lie
+  // The plan of the only range, made just before; empty: none was.
+  std::optional<Plan> planned = std::nullopt;
   // Makes range number i of the one before it; called once for each, in their order, before the
   // call returns.
   std::function<void(std::size_t i, CallRange& range)> next = nullptr;
@@ -68,6 +70,8 @@ std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& r
 
 // Blocking.
 Result<Receipt> run_call(Direction direction, CallRanges ranges, const CallOptions& options);
+// The same of one range, as run_small does it if that goes.
+Result<Receipt> run_one(Direction direction, CallRange range, const CallOptions& options);
 // Submits; the files go when it is drained.
 Result<Job> submit_call(Direction direction, CallRanges ranges, const CallOptions& options,
                         std::shared_ptr<void> owner);

@@ -78,9 +78,7 @@ Result<Receipt> run_one(const std::shared_ptr<OpenFile>& file, Direction directi
                         const Memory& memory, const CallOptions& options) {
   FileUse use(file);
   if (!use) return closed_error(direction, file ? file->facts->path : "");
-  auto range = range_of(std::move(use), memory, options);
-  if (auto receipt = run_small(direction, range, options)) return std::move(*receipt);
-  return run_call(direction, only(std::move(range)), options);
+  return run_one(direction, range_of(std::move(use), memory, options), options);
 }
 
 Result<Job> submit_one(const std::shared_ptr<OpenFile>& file, Direction direction,

@@ -141,17 +141,38 @@ std::optional<Result<Receipt>> finish_inline(const CallRange& range, const Plan&
   return judge_receipt(std::move(receipt), options);
 }
 
-}  // namespace
-
-std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
-                                         const CallOptions& options, StreamWait stream_wait) {
+// planned: what was planned, also where it is not done here.
+std::optional<Result<Receipt>> try_small(Direction direction, const CallRange& range,
+                                         const CallOptions& options, StreamWait stream_wait,
+                                         std::optional<Plan>& planned) {
   if (range.size_bytes > drive::windows_limit_bytes) return {};
   if (may_be_peer(range)) return {};
   const auto queued_ns = drive::now_ns();
   auto plan = plan_call(direction, range, call_settings(range.file->settings, options));
-  if (!plan || plan->failure != Reason::none || !runs_inline(range, *plan, options)) return {};
-  if (!secure_direct(*plan, *range.file)) return {};
-  return finish_inline(range, *plan, options, stream_wait, queued_ns);
+  if (!plan) return {};
+  planned = std::move(*plan);
+  if (planned->failure != Reason::none || !runs_inline(range, *planned, options)) return {};
+  if (!secure_direct(*planned, *range.file)) return {};
+  return finish_inline(range, *planned, options, stream_wait, queued_ns);
+}
+
+}  // namespace
+
+std::optional<Result<Receipt>> run_small(Direction direction, const CallRange& range,
+                                         const CallOptions& options, StreamWait stream_wait) {
+  std::optional<Plan> planned;
+  return try_small(direction, range, options, stream_wait, planned);
+}
+
+Result<Receipt> run_one(Direction direction, CallRange range, const CallOptions& options) {
+  std::optional<Plan> planned;
+  if (auto receipt = try_small(direction, range, options, StreamWait::yes, planned)) {
+    return std::move(*receipt);
+  }
+  auto ranges = only(std::move(range));
+  // Pins may be gone since: that is why it was not done.
+  if (planned && planned->pin_bytes == 0) ranges.planned = std::move(planned);
+  return run_call(direction, std::move(ranges), options);
 }
 
 }  // namespace straightway

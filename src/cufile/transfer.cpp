@@ -76,8 +76,7 @@ std::optional<CallRange> range_for(const Handle& handle, const Checked& checked)
 Result<Receipt> move_once(const Handle& handle, Direction direction, const Checked& checked) {
   auto range = range_for(handle, checked);
   if (!range) return closed_error(direction, handle.file->facts->path);
-  if (auto small = run_small(direction, *range, {})) return std::move(*small);
-  return run_call(direction, only(std::move(*range)), {});
+  return run_one(direction, std::move(*range), {});
 }
 
 Result<Receipt> move(const Handle& handle, const Transfer& transfer, const Checked& checked) {

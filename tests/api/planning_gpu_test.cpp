@@ -63,6 +63,19 @@ TEST_F(Planned, TheDriverIsAskedOnceForOneAllocation) {
   EXPECT_EQ(questions(), before + 2);
 }
 
+// A call of which the caller's own thread might have done is planned before that shows.
+TEST_F(Planned, ACallThatThePumpDoesIsPlannedOnce) {
+  CallOptions watched;
+  watched.on_progress = [](const Progress&) {};
+  const auto before = questions();
+  const auto receipt = file.read_into(at(device, count * each), watched);
+  ASSERT_TRUE(receipt) << receipt.error().message();
+  EXPECT_EQ(questions(), before + 1);
+  const auto got = device_bytes(device, count * each);
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), bytes.begin(),
+                         [](auto a, char b) { return static_cast<char>(a) == b; }));
+}
+
 TEST_F(Planned, OneMemoryIsAskedForOnce) {
   std::vector<PlacedRange> ranges;
   for (std::uint64_t i = 0; i < count; ++i) {
