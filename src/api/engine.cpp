@@ -46,6 +46,18 @@ std::optional<std::string> read_variable(const char* name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+// None in a tree that a test made.
+std::unique_ptr<os::Neighbours> neighbours_of(const std::string& root) {
+  return root.empty() ? std::make_unique<os::Neighbours>() : nullptr;
+}
+
+// Threads that may work for transfers at the same time.
+drive::CopierBudget budget_of(const Settings& settings) {
+  const auto cpus = os::usable_cpus();
+  return {plan::thread_budget(settings, cpus.count), cpus.count, cpus.quota == cpus.count,
+          settings.threads.value > 0};
+}
+
 template <class T>
 void override_setting(Setting<T>& setting, const std::optional<T>& value) {
   if (value) setting = {*value, Origin::api};
@@ -88,17 +100,19 @@ Error calls_itself_error(std::string attempted) {
 }
 
 struct Engine::Parts {
-  Parts(const Settings& settings, std::uint32_t threads, const std::string& root)
-      : peer_ways(root),
+  Parts(const Settings& settings, const drive::CopierBudget& budget, const std::string& root)
+      : copier_share(std::make_shared<drive::CopierShare>(budget, neighbours_of(root))),
+        peer_ways(root),
         vendor_ways(std::make_shared<VendorWays>(root)),
         desks(settings.pinned_bytes.value, drive::inline_limit_bytes, drive::crew_desk_bytes),
-        crew(std::min(threads - 1, crew_helpers)) {}
+        crew(std::min(budget.copiers - 1, crew_helpers)) {}
 
   std::mutex mutex;
   std::shared_ptr<const MachineFacts> machine;  // without GPU facts until cuda_loaded
   bool machine_has_gpu = false;
   bool cuda_loaded = false;
   memory::Cuda cuda;
+  std::shared_ptr<drive::CopierShare> copier_share;  // the pump's too
   memory::PeerMappings peer_mappings;
   PeerWays peer_ways;
   std::shared_ptr<VendorWays> vendor_ways;  // the pump's transports use it too
@@ -179,12 +193,12 @@ Engine::Engine(std::shared_ptr<const Settings> settings,
       on_warning_(std::move(warning)),
       syscalls_(&syscalls),
       root_(std::move(root)),
-      threads_(plan::thread_budget(*settings_, os::usable_cpus().count)),
+      budget_(budget_of(*settings_)),
       // Not where the program was given other privileges than its user's.
       tally_(::secure_getenv("STRAIGHTWAY_RUN") != nullptr
                  ? receipt::Tally::open(::secure_getenv("STRAIGHTWAY_RUN"))
                  : nullptr),
-      parts_(new Parts(*settings_, threads_, root_)),
+      parts_(new Parts(*settings_, budget_, root_)),
       alive_(map_alive_page()) {}
 
 Engine::~Engine() {
@@ -200,7 +214,7 @@ Engine::~Engine() {
 // The first to come in a child makes new parts; the parent's may hold locks that nobody releases.
 void Engine::revive() {
   auto made = std::make_unique<Parts>(
-      *settings_, threads_, root_);  // may throw, so it comes before the others wait for us
+      *settings_, budget_, root_);  // may throw, so it comes before the others wait for us
   std::uint32_t wiped = 0;
   if (alive_->compare_exchange_strong(wiped, page_reviving)) {
     parts_.store(made.release());
@@ -323,8 +337,9 @@ Result<drive::Pump*> Engine::pump(Parts& live) {
   if (!live.pump) {
     const auto ring_bytes =
         settings_->pinned_bytes.value - live.desks.budget_bytes() - lane_pinned_bytes;
-    auto started =
-        drive::Pump::start(TransportMaker{live.vendor_ways, syscalls_, threads_, ring_bytes});
+    auto started = drive::Pump::start(TransportMaker{live.vendor_ways, syscalls_, budget_.copiers,
+                                                     ring_bytes, live.copier_share->limit()},
+                                      live.copier_share);
     if (!started) return started.error();
     live.pump = std::move(*started);
     live.started_pump.store(live.pump.get(), std::memory_order_release);
@@ -348,6 +363,8 @@ memory::PeerMappings& Engine::peer_mappings() { return parts().peer_mappings; }
 PeerWays& Engine::peer_ways() { return parts().peer_ways; }
 
 drive::Crew& Engine::crew() { return parts().crew; }
+
+drive::CopierShare& Engine::copier_share() { return *parts().copier_share; }
 
 bool Engine::pump_is_idle() {
   const auto* started = parts().started_pump.load(std::memory_order_acquire);

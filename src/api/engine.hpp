@@ -60,6 +60,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Shares the larger of the small reads.
   drive::Crew& crew();
   Result<void> submit(std::shared_ptr<drive::Order> order);
+  // What the copiers are bounded by beside other processes.
+  drive::CopierShare& copier_share();
   // Whether the pump has nothing to do.
   bool pump_is_idle();
   // The CUDA space; null where there is none, or in a forked child.
@@ -96,7 +98,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::function<void(std::string_view)> on_warning_;
   const os::Syscalls* syscalls_;
   const std::string root_;
-  const std::uint32_t threads_;                  // that may work for transfers at the same time
+  const drive::CopierBudget budget_;
   const std::unique_ptr<receipt::Tally> tally_;  // null unless `straightway run` started us
   std::atomic<Parts*> parts_{nullptr};
   std::atomic<std::uint32_t>* alive_ = nullptr;  // in a page that the kernel wipes in a child

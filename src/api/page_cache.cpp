@@ -30,6 +30,18 @@ void look_at_start(Plan& plan, OpenFile& file) {
   plan.first_window.cold_bytes = look.known ? first.size_bytes - look.resident_bytes : 0;
 }
 
+// With the number of copiers that neighbours leave, where that is fewer.
+std::shared_ptr<const Settings> beside_neighbours(const std::shared_ptr<const Settings>& settings,
+                                                  Engine& engine) {
+  if (settings->threads.value > 0) return settings;
+  auto& share = engine.copier_share();
+  const auto copiers = share.look();
+  if (copiers >= share.budget().copiers) return settings;
+  auto changed = std::make_shared<Settings>(*settings);
+  changed->threads = {copiers, Origin::built_in};
+  return changed;
+}
+
 }  // namespace
 
 std::uint64_t spare_memory(Direction direction, std::uint64_t largest_bytes,
@@ -51,7 +63,7 @@ void use_page_cache(drive::TransferSpec& spec, const os::Syscalls& syscalls) {
 Result<Plan> explain_call(Direction direction, const CallRange& range,
                           const std::shared_ptr<const Settings>& settings,
                           const MemoryRange* known) {
-  auto plan = plan_call(direction, range, settings, known,
+  auto plan = plan_call(direction, range, beside_neighbours(settings, *range.file->engine), known,
                         spare_memory(direction, range.size_bytes, *settings));
   if (plan) look_at_start(*plan, *range.file);
   return plan;

@@ -66,7 +66,7 @@ Result<std::unique_ptr<transport::Transport>> TransportMaker::operator()(
       }
     }
     return std::unique_ptr<transport::Transport>(
-        std::make_unique<transport::Threaded>(posix(), threads, wake));
+        std::make_unique<transport::Threaded>(posix(), threads, wake, limit));
   }
   if (key.vendor) return vendor(key, space, wake);
   if (key.pinned_cache) {
@@ -88,7 +88,7 @@ Result<std::unique_ptr<transport::Transport>> TransportMaker::operator()(
   auto lane = space->open_lane(key.device);
   if (!lane) return lane.error();
   return std::unique_ptr<transport::Transport>(std::make_unique<transport::Staged>(
-      posix(), threads, std::move(*ring), std::move(*lane), wake, std::move(grow)));
+      posix(), threads, std::move(*ring), std::move(*lane), wake, std::move(grow), limit));
 }
 
 }  // namespace straightway

@@ -18,6 +18,7 @@ struct TransportMaker {
   const os::Syscalls* syscalls;
   std::uint32_t threads;
   std::uint64_t pinned_bytes;
+  transport::CopierLimit limit;
 
   Result<std::unique_ptr<transport::Transport>> operator()(
       const drive::TransportKey& key, const std::shared_ptr<memory::Space>& space,

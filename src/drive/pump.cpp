@@ -63,6 +63,15 @@ Needs needs_of(const TransferSpec& spec) {
   return needs;
 }
 
+bool is_large(const TransferSpec& spec) {
+  std::uint64_t bytes = 0;
+  for (const auto& leg : spec.legs) {
+    bytes += leg.range.size_bytes;
+    if (bytes > CopierShare::large_transfer_bytes) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Error out_of_memory_error(Direction direction) {
@@ -96,9 +105,11 @@ struct Pump::Loop {
     std::unique_ptr<Transfer> transfer;  // null: not begun
     std::vector<Station*> stations;
     std::uint64_t next_progress_ns = 0;
+    bool is_large = false;
   };
 
-  explicit Loop(OpenTransport open) : open_transport(std::move(open)) {}
+  Loop(OpenTransport open, std::shared_ptr<CopierShare> sharing)
+      : open_transport(std::move(open)), share(std::move(sharing)) {}
 
   void run();
   bool take_orders();
@@ -115,8 +126,10 @@ struct Pump::Loop {
   void finish(Active& active, std::optional<Error> error);
   void close_broken();
   std::uint64_t wait_limit_ns(std::uint64_t now) const;
+  void keep_share(std::uint64_t now);
 
   OpenTransport open_transport;
+  std::shared_ptr<CopierShare> share;
   std::unique_ptr<transport::Wake> wake;
   std::mutex mutex;
   std::vector<std::shared_ptr<Order>> inbox;
@@ -127,12 +140,14 @@ struct Pump::Loop {
   std::vector<Active> actives;  // by transfer id; an entry without an order is free
   std::size_t first = 0;        // whose turn it is to submit first
   bool worked = false;
+  std::uint64_t keep_share_ns = UINT64_MAX;  // when the share is to be told again
 };
 
 void Pump::Loop::run() {
   for (;;) {
     worked = take_orders();
     const auto now = now_ns();
+    keep_share(now);
     worked = reap_all() || worked;
     worked = step_all(now) || worked;
     close_broken();
@@ -148,6 +163,14 @@ void Pump::Loop::run() {
   stations.clear();  // on this thread: a ring belongs to its creator
 }
 
+void Pump::Loop::keep_share(std::uint64_t now) {
+  if (!share) return;
+  const bool working = std::any_of(actives.begin(), actives.end(), [](const Active& active) {
+    return active.order != nullptr && active.is_large;
+  });
+  keep_share_ns = share->keep(working, now);
+}
+
 bool Pump::Loop::take_orders() {
   std::vector<std::shared_ptr<Order>> taken;
   {
@@ -158,6 +181,7 @@ bool Pump::Loop::take_orders() {
     auto free = std::find_if(actives.begin(), actives.end(),
                              [](const Active& active) { return active.order == nullptr; });
     Active next;
+    next.is_large = is_large(order->spec);
     next.order = std::move(order);
     if (free != actives.end()) {
       *free = std::move(next);
@@ -343,7 +367,9 @@ void Pump::Loop::close_broken() {
 }
 
 std::uint64_t Pump::Loop::wait_limit_ns(std::uint64_t now) const {
-  std::uint64_t limit = UINT64_MAX;
+  std::uint64_t limit = keep_share_ns == UINT64_MAX ? UINT64_MAX
+                        : keep_share_ns > now       ? keep_share_ns - now
+                                                    : 0;
   for (const auto& active : actives) {
     if (!active.order) continue;
     if (!active.transfer) limit = std::min(limit, ready_poll_interval_ns);
@@ -360,8 +386,9 @@ std::uint64_t Pump::Loop::wait_limit_ns(std::uint64_t now) const {
   return limit;
 }
 
-Result<std::unique_ptr<Pump>> Pump::start(OpenTransport open_transport) {
-  auto loop = std::make_shared<Loop>(std::move(open_transport));
+Result<std::unique_ptr<Pump>> Pump::start(OpenTransport open_transport,
+                                          std::shared_ptr<CopierShare> share) {
+  auto loop = std::make_shared<Loop>(std::move(open_transport), std::move(share));
   auto wake = transport::Wake::create();
   if (!wake) return wake.error();
   loop->wake = std::move(*wake);

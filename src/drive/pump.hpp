@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "drive/copier_share.hpp"
 #include "drive/transfer.hpp"
 #include "memory/space.hpp"
 #include "straightway/result.hpp"
@@ -57,7 +58,9 @@ class Pump {
       const TransportKey& key, const std::shared_ptr<memory::Space>& device_space,
       transport::Wake& wake)>;
 
-  static Result<std::unique_ptr<Pump>> start(OpenTransport open_transport);
+  // share: told of the large transfers; null: nobody is.
+  static Result<std::unique_ptr<Pump>> start(OpenTransport open_transport,
+                                             std::shared_ptr<CopierShare> share = nullptr);
   // Drains all orders. From the pump's own thread (a callback released the last reference) it only
   // asks for the end.
   ~Pump();

@@ -25,7 +25,10 @@ bool writes_to_cache(const Plan& plan) {
 }
 
 CopierBound bound_of_budget(const Settings& settings, const MachineFacts& machine) {
-  if (settings.threads.value > 0) return CopierBound::setting;
+  if (settings.threads.value > 0) {
+    const bool is_set = settings.threads.origin != Origin::built_in;
+    return is_set ? CopierBound::setting : CopierBound::neighbours;
+  }
   if (machine.cpus > copiers_limit) return CopierBound::link;
   return machine.quota_cpus == machine.cpus ? CopierBound::quota : CopierBound::cpus;
 }
@@ -42,6 +45,8 @@ const char* sentence_of(CopierBound bound) {
       return "the CPUs that this process may use";
     case CopierBound::link:
       return "as many as fill a PCIe 5 link, and no more start than it takes";
+    case CopierBound::neighbours:
+      return "the CPUs that other programs of this user leave, which copy at this time";
     default:
       return "";
   }
@@ -51,13 +56,26 @@ const char* sentence_of(CopierBound bound) {
 
 const char* to_string(CopierBound bound) {
   constexpr const char* words[] = {"none",  "calling-thread", "one-writer", "setting",
-                                   "quota", "cpus",           "link"};
+                                   "quota", "cpus",           "link",       "neighbours"};
   return words[static_cast<std::size_t>(bound)];
 }
 
 std::uint32_t thread_budget(const Settings& settings, std::uint32_t cpus) {
   const auto wanted = static_cast<std::uint32_t>(settings.threads.value);
   return wanted > 0 ? wanted : std::clamp(cpus, 1U, copiers_limit);
+}
+
+std::uint32_t fair_copiers(std::uint32_t wanted, std::uint32_t cpus,
+                           std::vector<std::uint32_t> others) {
+  std::sort(others.begin(), others.end());
+  auto left = static_cast<std::size_t>(cpus);
+  auto takers = others.size() + 1;
+  for (const auto other : others) {
+    if (other > left / takers) break;
+    left -= other;
+    --takers;
+  }
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(left / takers, 1, wanted));
 }
 
 Effort effort_of(const Plan& plan) {

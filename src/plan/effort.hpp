@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "straightway/plan.hpp"
 
@@ -23,6 +24,7 @@ enum class CopierBound : std::uint8_t {
   quota,           // the cgroup's
   cpus,            // that the process may use
   link,            // copiers_limit
+  neighbours,      // what other processes of this user leave at this time
 };
 const char* to_string(CopierBound bound);
 
@@ -36,6 +38,13 @@ struct Effort {
 // The threads that a Context may use: its setting, or the CPUs up to copiers_limit.
 std::uint32_t thread_budget(const Settings& settings, std::uint32_t cpus);
 
+// How many copiers of those wanted are one process's on these CPUs, where others want as many as
+// `others` says: what those that want few leave is shared by the rest. At least one, and no fewer
+// than an equal share; wanted >= 1.
+std::uint32_t fair_copiers(std::uint32_t wanted, std::uint32_t cpus,
+                           std::vector<std::uint32_t> others);
+
+// A number of threads in the plan's settings that nobody set is what neighbours leave.
 Effort effort_of(const Plan& plan);
 // "at most 10 copiers (the CPUs that this process may use), 64 MiB of pinned memory"; empty where
 // there are no copiers.

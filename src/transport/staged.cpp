@@ -54,8 +54,9 @@ void lock_soon(std::unique_lock<std::mutex>& lock) {
 }  // namespace
 
 Staged::Staged(Make make, std::uint32_t copiers, std::unique_ptr<memory::Pinned> pinned,
-               std::unique_ptr<memory::Lane> lane, Wake& wake, Grow grow)
+               std::unique_ptr<memory::Lane> lane, Wake& wake, Grow grow, CopierLimit limit)
     : make_(std::move(make)),
+      limit_(std::move(limit)),
       wake_(wake),
       prototype_(make_()),
       pinned_(std::move(pinned)),
@@ -135,8 +136,9 @@ void Staged::start_copiers() {
                           ? 1
                           : (queue_bytes_ + staged_piece_bytes - 1) / staged_piece_bytes;
   const auto ready = copiers_.size() - idle_.asleep() - busy_;
-  if (pieces <= ready) return;
-  auto missing = pieces - ready;
+  const auto useful = std::min<std::uint64_t>(pieces, copiers_left(queue_.front()));
+  if (useful <= ready) return;
+  auto missing = useful - ready;
   missing -= idle_.call(missing);
   const os::SignalsBlocked blocked;
   for (; missing > 0 && copiers_.size() < copiers_wanted_; --missing) {
@@ -234,7 +236,8 @@ void Staged::count_starving() {
 // While copies are in flight and more waits for room, everybody naps; where nothing is left to
 // claim (writes are staged by whoever looks), one watches the copies and the others sleep.
 void Staged::rest(Lock& lock, const std::stop_token& stop) {
-  const bool none_to_claim = queue_.empty() || queue_.front().direction == Direction::write;
+  const bool none_to_claim = queue_.empty() || queue_.front().direction == Direction::write ||
+                             copiers_left(queue_.front()) == 0;
   if (tickets_.empty() || (watched_ && none_to_claim)) {
     return idle_.sleep(lock, stop);
   }
@@ -281,6 +284,13 @@ Load* Staged::next_load() {
   return claim();
 }
 
+// How many more may move such a segment now. Direct I/O waits for a device, and takes no CPU.
+std::uint32_t Staged::copiers_left(const Segment& segment) const {
+  if (segment.direct_io) return UINT32_MAX;
+  const auto limit = copiers_now(limit_);
+  return limit > busy_ ? limit - busy_ : 0;
+}
+
 // A file's page cache takes one writer at a time: more only wait for the same lock.
 bool Staged::may_drain(const Segment& segment) const {
   if (segment.direct_io) return true;
@@ -294,9 +304,9 @@ bool Staged::may_drain(const Segment& segment) const {
 
 Load* Staged::drainable() {
   for (std::size_t i = 0; i < loads_.size(); ++i) {
-    if (loads_[i]->state == Load::State::drain_waits && may_drain(loads_[i]->segments.front())) {
-      return loads_[i].get();
-    }
+    if (loads_[i]->state != Load::State::drain_waits) continue;
+    const auto& first = loads_[i]->segments.front();
+    if (copiers_left(first) > 0 && may_drain(first)) return loads_[i].get();
   }
   return nullptr;
 }
@@ -376,7 +386,7 @@ Load* Staged::stage() {
 
 Load* Staged::claim() {
   if (queue_.empty() || queue_.front().direction == Direction::write) return nullptr;
-  return stage();
+  return copiers_left(queue_.front()) > 0 ? stage() : nullptr;
 }
 
 void Staged::stage_writes() {
@@ -405,7 +415,7 @@ void Staged::retire() {
     ++regions;
   }
   const bool any_to_claim = !queue_.empty() && queue_.front().direction == Direction::read;
-  if (regions > 0 && any_to_claim) idle_.call(regions);
+  if (any_to_claim) idle_.call(std::min<std::size_t>(regions, copiers_left(queue_.front())));
 }
 
 void Staged::take_finished_copies() {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "memory/space.hpp"
+#include "transport/copier_limit.hpp"
 #include "transport/fifo.hpp"
 #include "transport/load.hpp"
 #include "transport/ring.hpp"
@@ -37,9 +38,10 @@ class Staged final : public Transport {
   using Grow = std::function<Result<std::unique_ptr<memory::Pinned>>()>;
 
   // pinned: the ring, or its first part; at least a page. copiers >= 1; wake outlives the
-  // transport.
+  // transport. limit: how many copiers move bytes at this time.
   Staged(Make make, std::uint32_t copiers, std::unique_ptr<memory::Pinned> pinned,
-         std::unique_ptr<memory::Lane> lane, Wake& wake, Grow grow = {});
+         std::unique_ptr<memory::Lane> lane, Wake& wake, Grow grow = {},
+         CopierLimit limit = nullptr);
   ~Staged() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -63,6 +65,7 @@ class Staged final : public Transport {
   void count_starving();
   void advance();
   Load* next_load();
+  std::uint32_t copiers_left(const Segment& segment) const;
   bool may_drain(const Segment& segment) const;
   Load* drainable();
   Load* claim();
@@ -85,6 +88,7 @@ class Staged final : public Transport {
   bool should_tell() const;
 
   Make make_;
+  const CopierLimit limit_;
   Wake& wake_;
   std::unique_ptr<Transport> prototype_;  // for attach, and where no thread is to be had
   std::unique_ptr<memory::Pinned> pinned_;

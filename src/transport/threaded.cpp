@@ -22,8 +22,9 @@ constexpr std::uint64_t share_limit_bytes = std::uint64_t{1} << 20;
 
 }  // namespace
 
-Threaded::Threaded(Make make, std::uint32_t threads, Wake& wake)
+Threaded::Threaded(Make make, std::uint32_t threads, Wake& wake, CopierLimit limit)
     : make_(std::move(make)),
+      limit_(std::move(limit)),
       wake_(wake),
       prototype_(make_()),
       most_workers_(std::max(threads, 1U)) {
@@ -78,7 +79,8 @@ std::size_t Threaded::submit(std::span<const Segment> segments) {
     for (const auto& segment : segments.first(count)) queue_bytes_ += segment.size_bytes;
     waiting = queue_.size() - std::min<std::size_t>(idle_, queue_.size());
   }
-  for (; waiting > 0 && workers_.size() < capabilities_.threads; --waiting) start_worker();
+  const auto most = std::min(capabilities_.threads, copiers_now(limit_));
+  for (; waiting > 0 && workers_.size() < most; --waiting) start_worker();
   in_flight_ += static_cast<std::uint32_t>(count);
   if (workers_.empty()) {  // not one thread to be had
     const std::lock_guard lock(mutex_);
@@ -137,13 +139,15 @@ void Threaded::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
-    has_work_.wait(lock, stop, [this] { return !queue_.empty(); });
+    has_work_.wait(lock, stop, [this] { return !queue_.empty() && busy_ < copiers_now(limit_); });
     --idle_;
     if (queue_.empty()) return;
     const auto count = take_share(share);
+    ++busy_;
     lock.unlock();
     move(transport, std::span(share).first(count), std::span(moved).first(count));
     lock.lock();
+    --busy_;
     for (std::size_t i = 0; i < count; ++i) done_.push_back(std::move(moved[i]));
     lock.unlock();
     wake_.signal();

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "transport/copier_limit.hpp"
 #include "transport/transport.hpp"
 #include "transport/wake.hpp"
 
@@ -20,8 +21,8 @@ class Threaded final : public Transport {
   // Made on the worker's own thread.
   using Make = std::function<std::unique_ptr<Transport>()>;
 
-  // wake outlives the transport. threads >= 1.
-  Threaded(Make make, std::uint32_t threads, Wake& wake);
+  // wake outlives the transport. threads >= 1; limit: how many of them move bytes at this time.
+  Threaded(Make make, std::uint32_t threads, Wake& wake, CopierLimit limit = nullptr);
   ~Threaded() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -41,6 +42,7 @@ class Threaded final : public Transport {
   void start_worker();
 
   Make make_;
+  const CopierLimit limit_;
   Wake& wake_;
   std::unique_ptr<Transport> prototype_;  // for attach and capabilities
   Capabilities capabilities_;
@@ -51,6 +53,7 @@ class Threaded final : public Transport {
   std::uint64_t queue_bytes_ = 0;
   std::vector<Completion> done_;
   std::uint32_t idle_ = 0;  // workers that wait for a segment
+  std::uint32_t busy_ = 0;  // that move some
   std::vector<std::jthread> workers_;
   std::uint32_t in_flight_ = 0;  // accepted, not reaped; the caller's thread only
 };

@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 
+#include "os/machine_facts.hpp"
 #include "straightway/file.hpp"
 #include "tests/cases/in_child.hpp"
 #include "tests/temp_file.hpp"
@@ -106,6 +110,82 @@ TEST(Engine, AForkedChildReadsAfresh) {
   });
   EXPECT_TRUE(job.result());
   EXPECT_EQ(memory, bytes);
+}
+
+// Asked from another process.
+bool is_heard(std::uint32_t copiers) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto words = os::Neighbours().look(false);
+    ::_exit(std::find(words.begin(), words.end(), copiers) != words.end() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WEXITSTATUS(status) == 1;
+}
+
+// Whether this kernel keeps locks on the namespace's file.
+bool has_neighbours() {
+  os::Neighbours own;
+  own.announce(903);
+  const bool heard = is_heard(903);
+  own.withdraw();
+  return heard;
+}
+
+TEST(Engine, ALargeTransferIsSaidToOthersAndASmallOneIsNot) {
+  if (!has_neighbours()) GTEST_SKIP() << "no locks on the namespace's file here";
+  const tests::TempFolder folder;
+  const auto bytes = tests::pattern(17 << 20);
+  ContextOptions options;
+  options.threads = 907;
+  auto context = std::move(Context::create(options)).value();
+  auto file = std::move(File::open(folder.write("a", bytes), "r", {}, context)).value();
+  std::vector<char> memory(bytes.size());
+  std::atomic<bool> heard{false};
+  CallOptions watched;
+  watched.on_progress = [&](const Progress&) { heard = heard || is_heard(907); };
+  ASSERT_TRUE(file.read_into({memory.data(), 1 << 20}, watched));
+  EXPECT_FALSE(heard);
+  ASSERT_TRUE(file.read_into({memory.data(), memory.size()}, watched));
+  EXPECT_TRUE(heard);
+  EXPECT_EQ(memory, bytes);
+  file = File();
+  context.reset();
+  EXPECT_FALSE(is_heard(907)) << "a Context that is gone says nothing";
+}
+
+TEST(Engine, ThePlanSaysWhatNeighboursLeave) {
+  if (!has_neighbours()) GTEST_SKIP() << "no locks on the namespace's file here";
+  if (os::usable_cpus().count < 2) GTEST_SKIP() << "one CPU only";
+  const tests::TempFolder folder;
+  const auto path = folder.write("a", tests::pattern(2 << 20));
+  const auto says_neighbours = [&](std::uint64_t threads) {
+    ContextOptions options;
+    options.threads = threads;
+    auto context = std::move(Context::create(options)).value();
+    auto file = std::move(File::open(path, "r", {}, context)).value();
+    const auto plan = file.explain(Direction::read, SpaceKind::host, -1, 2 << 20);
+    return plan->to_json().find("\"neighbours\"") != std::string::npos;
+  };
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  tests::settle_before_fork();
+  const pid_t other = ::fork();
+  if (other == 0) {
+    os::Neighbours own;
+    own.announce(1000);
+    (void)!::write(ready[1], "r", 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_TRUE(says_neighbours(0));
+  EXPECT_FALSE(says_neighbours(2)) << "a setting is not reduced";
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST(Engine, WarmupStartsWhatTransfersNeed) {

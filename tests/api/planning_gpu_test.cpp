@@ -63,7 +63,7 @@ TEST_F(Planned, TheDriverIsAskedOnceForOneAllocation) {
   EXPECT_EQ(questions(), before + 2);
 }
 
-// A call of which the caller's own thread might have done is planned before that shows.
+// It is planned before it shows that the caller's own thread does not do it.
 TEST_F(Planned, ACallThatThePumpDoesIsPlannedOnce) {
   CallOptions watched;
   watched.on_progress = [](const Progress&) {};

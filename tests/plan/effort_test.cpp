@@ -24,6 +24,28 @@ TEST(Effort, TheCpusBoundTheCopiers) {
   EXPECT_EQ(effort_of(scene.plan()), (Effort{16, CopierBound::link, 0}));
 }
 
+TEST(Effort, WhatNeighboursLeaveIsNoSetting) {
+  auto scene = host_scene();
+  scene.machine.cpus = 16;
+  scene.settings.threads = {8, Origin::built_in};
+  EXPECT_EQ(effort_of(scene.plan()), (Effort{8, CopierBound::neighbours, 0}));
+  EXPECT_EQ(described(scene),
+            "at most 8: the CPUs that other programs of this user leave, which copy at this time");
+}
+
+TEST(Effort, TheCpusAreSharedFairly) {
+  EXPECT_EQ(fair_copiers(16, 16, {}), 16U);
+  EXPECT_EQ(fair_copiers(16, 16, {16}), 8U);
+  EXPECT_EQ(fair_copiers(16, 16, {16, 16}), 5U);
+  EXPECT_EQ(fair_copiers(16, 16, {2}), 14U) << "who wants little leaves the rest";
+  EXPECT_EQ(fair_copiers(16, 16, {16, 1, 3}), 6U);
+  EXPECT_EQ(fair_copiers(16, 64, {16, 16, 16}), 16U) << "there is enough for all";
+  EXPECT_EQ(fair_copiers(2, 16, {16}), 2U) << "who wants little gets it";
+  EXPECT_EQ(fair_copiers(4, 2, std::vector<std::uint32_t>(100, 1024)), 1U) << "never none";
+  EXPECT_EQ(fair_copiers(16, 16, std::vector<std::uint32_t>(3, 1)), 13U);
+  EXPECT_EQ(fair_copiers(1, 0, {0}), 1U);
+}
+
 TEST(Effort, ASettingIsNamedWithItsOrigin) {
   auto scene = device_scene();
   scene.settings.threads = {3, Origin::environment};

@@ -134,6 +134,40 @@ TEST_F(StagedTest, ReadsThroughATinyRingWithLateCopies) {
   ::close(fd);
 }
 
+std::atomic<int> inside, most_inside, wanted_inside;
+// Waits until as many are inside as are wanted, for ten seconds at most.
+std::int64_t meeting_pread(int fd, void* memory, std::size_t size, std::uint64_t offset) {
+  const int now = ++inside;
+  for (int most = most_inside; now > most && !most_inside.compare_exchange_weak(most, now);) {
+  }
+  for (int i = 0; most_inside < wanted_inside && i < 10'000; ++i) ::usleep(1000);
+  const auto result = os::kernel().pread(fd, memory, size, offset);
+  --inside;
+  return result;
+}
+
+TEST_F(StagedTest, NoMoreCopiersWorkThanTheLimitAllows) {
+  const auto bytes = tests::pattern(12 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  os::Syscalls meeting = os::kernel();
+  meeting.pread = meeting_pread;
+  const auto limit = std::make_shared<std::atomic<std::uint32_t>>(4);
+  Staged staged([&] { return std::make_unique<Posix>(meeting); }, 4,
+                std::make_unique<HeapRing>(8 * staged_piece_bytes),
+                std::make_unique<LateLane>(sizes, lost, held), *wake, {}, limit);
+  for (const int now : {4, 1, 4, 2}) {
+    limit->store(static_cast<std::uint32_t>(now));
+    most_inside = 0;
+    wanted_inside = now;
+    std::vector<char> device(bytes.size());
+    EXPECT_EQ(move_all(staged, fd, Direction::read, device),
+              static_cast<std::int64_t>(bytes.size()));
+    EXPECT_EQ(device, bytes);
+    EXPECT_EQ(most_inside, now);
+  }
+  ::close(fd);
+}
+
 TEST_F(StagedTest, WritesThroughATinyRingWithLateCopies) {
   auto bytes = tests::pattern((5 << 20) + 77);
   for (const std::size_t pieces : {1, 3}) {

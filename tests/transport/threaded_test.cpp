@@ -76,5 +76,50 @@ TEST(Threaded, TheDestructorWaitsForWhatWasAccepted) {
   EXPECT_EQ(moved.load(), static_cast<int>(accepted));
 }
 
+std::atomic<int> inside, most_inside;
+std::atomic<int> wanted_inside;
+// Waits until as many are inside as are wanted, for ten seconds at most.
+std::int64_t meeting_pread(int, void*, std::size_t size, std::uint64_t) {
+  const int now = ++inside;
+  for (int most = most_inside; now > most && !most_inside.compare_exchange_weak(most, now);) {
+  }
+  for (int i = 0; most_inside < wanted_inside && i < 10'000; ++i) ::usleep(1000);
+  --inside;
+  return static_cast<std::int64_t>(size);
+}
+
+void move_all(Threaded& threaded, Wake& wake, std::size_t count) {
+  std::size_t submitted = 0;
+  std::size_t reaped = 0;
+  while (reaped < count) {
+    Segment segment;
+    segment.size_bytes = 1 << 20;
+    if (submitted < count) submitted += threaded.submit({&segment, 1});
+    Completion completions[8];
+    const auto got = threaded.reap(completions);
+    reaped += got;
+    if (got == 0 && submitted == count) wake.wait(UINT64_MAX);
+  }
+}
+
+TEST(Threaded, NoMoreWorkAtOnceThanTheLimitAllows) {
+  auto wake = Wake::create();
+  os::Syscalls meeting = os::kernel();
+  meeting.pread = meeting_pread;
+  const auto limit = std::make_shared<std::atomic<std::uint32_t>>(3);
+  Threaded threaded([&meeting] { return std::make_unique<Posix>(meeting); }, 5, **wake, limit);
+  wanted_inside = most_inside = 3;
+  move_all(threaded, **wake, 20);
+  wanted_inside = most_inside = 0;
+  limit->store(1);
+  move_all(threaded, **wake, 20);
+  EXPECT_EQ(most_inside, 1);
+  limit->store(5);
+  wanted_inside = 5;
+  most_inside = 0;
+  move_all(threaded, **wake, 20);
+  EXPECT_EQ(most_inside, 5) << "it grows back";
+}
+
 }  // namespace
 }  // namespace straightway::transport
