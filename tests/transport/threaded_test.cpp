@@ -84,6 +84,7 @@ std::int64_t meeting_pread(int, void*, std::size_t size, std::uint64_t) {
   for (int most = most_inside; now > most && !most_inside.compare_exchange_weak(most, now);) {
   }
   for (int i = 0; most_inside < wanted_inside && i < 10'000; ++i) ::usleep(1000);
+  ::usleep(500);  // so that others would come in meanwhile
   --inside;
   return static_cast<std::int64_t>(size);
 }
