@@ -78,6 +78,17 @@ std::string no_gpu(const Words& words) {
   return why.empty() ? "there is no CUDA driver" : fmt::format("there is no CUDA driver ({})", why);
 }
 
+std::string no_vendor_library(const Words& words) {
+  const Setting<std::string>& named = words.settings.vendor_library;
+  if (named.value.empty()) return "no libcufile.so.0 of NVIDIA's was found";
+  const char* origin = to_string(named.origin);
+  if (named.value == "none") {
+    return fmt::format("NVIDIA's libcufile is left alone (vendor_library=none, {})", origin);
+  }
+  return fmt::format("'{}' is no libcufile.so.0 of NVIDIA's (vendor_library, {})", named.value,
+                     origin);
+}
+
 std::string compat_mode_auto(const Words& words) {
   const std::string lead = "compat_mode is AUTO, and cuFile is not usable here: ";
   if (!words.machine.vendor_library) return lead + "no libcufile.so.0 was found";
@@ -225,7 +236,7 @@ std::string vendor_refused(Reason reason, const Words& words) {
     case Reason::nvfs_not_loaded:
       return "nvidia-fs is not loaded (no /proc/driver/nvidia-fs)";
     case Reason::vendor_library_absent:
-      return "no libcufile.so.0 of NVIDIA's was found";
+      return no_vendor_library(words);
     case Reason::on_wsl:
       return "this is WSL, where NVIDIA's libcufile ends the program";
     case Reason::nvfs_bad_version:
