@@ -34,5 +34,5 @@ install(FILES ${CMAKE_BINARY_DIR}/straightway.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # On no default search path: a program gets it only when somebody says so.
-install(FILES $<TARGET_FILE:straightway_cufile> $<TARGET_FILE:straightway_audit>
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/straightway/cufile COMPONENT tools)
+install(TARGETS straightway_cufile straightway_audit
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/straightway/cufile COMPONENT tools)
