@@ -20,6 +20,7 @@ namespace {
 constexpr std::pair<unsigned, unsigned> broken_kernel = {6, 16};
 constexpr std::pair<unsigned, unsigned> first_kernel = {6, 2};
 constexpr int first_library = 1080;
+constexpr int first_library_with_p2pdma = 1130;
 
 Finding kernel_finding(const MachineTree& tree) {
   Finding finding{Verdict::pass, "kernel", tree.kernel(), "/proc/sys/kernel/osrelease"};
@@ -111,7 +112,7 @@ Finding counters_finding(const MachineTree& tree) {
 }
 
 // Nothing is loaded to look.
-Finding library_finding(const Looked& looked) {
+Finding library_finding(Route route, const Looked& looked) {
   const MachineTree& tree = looked.tree;
   const auto path =
       tree.is_here() ? looked.machine.vendor_path : os::find_vendor_library("", tree.root());
@@ -124,9 +125,11 @@ Finding library_finding(const Looked& looked) {
   const int version = cufile::library_version(path);
   if (version == 0) return {Verdict::pass, "vendor library", "libcufile.so.0 is there", source};
   const auto fact = fmt::format("libcufile {}.{}", version / 1000, version % 1000 / 10);
-  if (version < first_library) {
+  const bool p2pdma = route == Route::p2pdma;
+  if (version < (p2pdma ? first_library_with_p2pdma : first_library)) {
     return {Verdict::lacking, "vendor library", fact + " is too old", source,
-            "install version 1.8 or newer of the vendor's libcufile"};
+            fmt::format("install version {} or newer of the vendor's libcufile",
+                        p2pdma ? "1.13" : "1.8")};
   }
   return {Verdict::pass, "vendor library", fact, source};
 }
@@ -142,10 +145,13 @@ Finding configuration_finding(Route route, const MachineTree& tree) {
             source, "set properties.force_compat_mode to false"};
   }
   if (route == Route::p2pdma && !read->flag(cufile::Key::use_pci_p2pdma)) {
-    return {Verdict::lacking, subject,
-            found.empty() ? "absent, and use_pci_p2pdma is off without it"
-                          : "properties.use_pci_p2pdma is off",
-            source, "set properties.use_pci_p2pdma and block.nvme.use_pci_p2pdma to true"};
+    const std::string off = found.empty() ? "absent, and use_pci_p2pdma is off without it"
+                                          : "properties.use_pci_p2pdma is off";
+    const std::string fix = "set properties.use_pci_p2pdma and block.nvme.use_pci_p2pdma to true";
+    const bool nvfs = tree.has("/proc/driver/nvidia-fs") && tree.has("/dev/nvidia-fs0");
+    if (nvfs) return {Verdict::lacking, subject, off, source, fix};
+    return {Verdict::pass, subject,
+            off + "; without nvidia-fs straightway switches it on, for its own calls", source};
   }
   return {Verdict::pass, subject,
           found.empty() ? "absent: nothing forbids it" : "nothing in it forbids this way", source};
@@ -180,7 +186,7 @@ void add_software(Route route, const Looked& looked, std::vector<Finding>& add) 
     add.push_back(hooked_finding(tree));
     if (tree.has("/proc/driver/nvidia-fs")) add.push_back(counters_finding(tree));
   }
-  add.push_back(library_finding(looked));
+  add.push_back(library_finding(route, looked));
   add.push_back(configuration_finding(route, tree));
   add.push_back(udev_finding(tree));
 }

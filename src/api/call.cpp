@@ -13,6 +13,7 @@
 #include "api/preallocation.hpp"
 #include "api/second_descriptor.hpp"
 #include "api/vendor_call.hpp"
+#include "plan/direct_paths.hpp"
 #include "plan/planner.hpp"
 #include "plan/runs.hpp"
 
@@ -50,9 +51,9 @@ struct Prepared {
 // Whether what comes of it says something about its way: by a direct path, or past one.
 bool is_judged(const Plan& plan) {
   const auto* end = plan.runs.data() + plan.run_count;
-  return std::any_of(plan.runs.data(), end, [](const Run& run) {
-    return run.route == Route::nvfs || run.route == Route::p2pdma || run.cold == ColdWay::nvfs ||
-           run.reason == Reason::fell_back;
+  return std::any_of(plan.runs.data(), end, [&](const Run& run) {
+    return run.route == Route::p2pdma || run.reason == Reason::fell_back ||
+           plan::may_take_vendor(run, plan.request.memory.space);
   });
 }
 
@@ -146,6 +147,7 @@ void Prepared::undo_preallocation() const {
 void Prepared::complete_spec() {
   spec.direction = direction();
   spec.may_fall_back = may_fall_back(first());
+  spec.vendor_route = plan::vendor_route(*first().machine);
   if (options.deadline) {
     spec.deadline_ns = queued_ns + static_cast<std::uint64_t>(options.deadline->count());
   }

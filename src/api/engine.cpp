@@ -16,6 +16,7 @@
 #include "os/facts.hpp"
 #include "os/machine_facts.hpp"
 #include "os/memory_access.hpp"
+#include "plan/direct_paths.hpp"
 #include "plan/effort.hpp"
 #include "plan/settings.hpp"
 #include "transport/staged.hpp"
@@ -259,6 +260,9 @@ std::shared_ptr<const MachineFacts> Engine::machine(bool with_gpu) {
     facts.cuda_simulated = state.simulated;
     live.machine_has_gpu = true;
   }
+  if (!live.machine && !plan::wants_p2pdma(facts, settings_->cufile.use_pci_p2pdma.value)) {
+    facts.p2pdma_pages = false;  // they are not asked for
+  }
   live.machine = std::make_shared<const MachineFacts>(std::move(facts));
   return live.machine;
 }
@@ -278,12 +282,13 @@ Result<std::shared_ptr<transport::CufileLibrary>> Engine::vendor_library() {
   }
   const auto known = machine(true);
   auto& live = parts();
-  auto library = live.vendor_ways->library(known->vendor_path);
+  auto library = live.vendor_ways->library(known->vendor_path, known->p2pdma_pages);
   const std::lock_guard lock(live.mutex);
   auto facts = *live.machine;
   facts.vendor_version = library ? (*library)->version() : 0;
   facts.vendor_why_not = library ? "" : library.error().why;
   facts.vendor_cuts = library && (*library)->cuts();
+  if (library) facts.p2pdma_pages = (*library)->p2pdma();
   if (!(facts == *live.machine)) {
     live.machine = std::make_shared<const MachineFacts>(std::move(facts));
   }

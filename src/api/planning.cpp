@@ -147,7 +147,7 @@ const plan::Facts& Planning::facts_of(const CallRange& range, SpaceKind space) {
   facts_ = {file.facts, file.engine->machine(with_gpu), nullptr, {}, false};
   if (range.peer) facts_.peer = peer_facts(range);
   if (on_device) add_pins(facts_, file);
-  if (on_device && facts_.machine->nvfs_loaded) facts_.file = vendor_facts(file);
+  if (on_device && facts_.machine->vendor_library) facts_.file = vendor_facts(file);
   file_ = range.peer ? nullptr : &file;
   space_ = space;
   return facts_;

@@ -48,8 +48,8 @@ Result<void> secure_direct(Plan& plan, OpenFile& file) {
     run.direct_io = false;
     run.align_bytes = 1;
     run.reason = Reason::fell_back;
-    if (run.route == Route::nvfs) {
-      plan.refused[index(Route::nvfs)] = Reason::no_direct_io;
+    if (plan::may_take_vendor(run, plan.request.memory.space)) {
+      plan.refused[index(run.route)] = Reason::no_direct_io;
       plan.refused[index(Route::staged)] = Reason::none;
       run = plan::staged_run(plan, Reason::fell_back, run.file);
     }

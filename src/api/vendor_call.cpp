@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plan/planner.hpp"
+#include "plan/runs.hpp"
 
 namespace straightway {
 namespace {
@@ -13,8 +14,8 @@ constexpr std::int32_t shorter_registration = 5017;
 
 bool uses_vendor(const Plan& plan) {
   const auto* end = plan.runs.data() + plan.run_count;
-  return std::any_of(plan.runs.data(), end, [](const Run& run) {
-    return run.route == Route::nvfs || run.cold == ColdWay::nvfs;
+  return std::any_of(plan.runs.data(), end, [&](const Run& run) {
+    return plan::may_take_vendor(run, plan.request.memory.space);
   });
 }
 
@@ -43,18 +44,51 @@ Error copied_error(const Receipt& receipt) {
           "the bytes have moved; use policy auto, and see `straightway check FILE`"};
 }
 
+// The library is behind both.
+constexpr Route vendor_routes[] = {Route::nvfs, Route::p2pdma};
+
+std::uint64_t& layer_count(Receipt& receipt, Route route) {
+  return route == Route::nvfs ? receipt.layer.nvfs : receipt.layer.p2pdma;
+}
+
+std::uint64_t vendor_bytes(const Receipt& receipt) {
+  return receipt.routes[index(Route::nvfs)].bytes + receipt.routes[index(Route::p2pdma)].bytes;
+}
+
+void add_share(RouteShare& to, RouteShare& from) {
+  to.bytes += from.bytes;
+  to.segments += from.segments;
+  if (to.reason == Reason::none) to.reason = from.reason;
+  from = {};
+}
+
 // All that went through the library was copied by it.
 void count_as_copied(Receipt& receipt) {
-  auto& nvfs = receipt.routes[index(Route::nvfs)];
   auto& staged = receipt.routes[index(Route::staged)];
-  staged.bytes += nvfs.bytes;
-  staged.segments += nvfs.segments;
+  for (const auto route : vendor_routes) {
+    auto& direct = receipt.routes[index(route)];
+    if (direct.bytes > 0) receipt.refused[index(route)] = Reason::vendor_copies;
+    add_share(staged, direct);
+    receipt.layer.posix += std::exchange(layer_count(receipt, route), 0);
+  }
   staged.reason = Reason::vendor_copies;
   staged.evidence = {EvidenceKind::claimed, Witness::vendor_library, Scope::process};
-  nvfs = {};
-  receipt.refused[index(Route::nvfs)] = Reason::vendor_copies;
   receipt.refused[index(Route::staged)] = Reason::none;
-  receipt.layer.posix += std::exchange(receipt.layer.nvfs, 0);
+}
+
+// All that went through the library stands under the way that was counted.
+void count_as(Receipt& receipt, Route way, const Evidence& evidence) {
+  const auto other = way == Route::nvfs ? Route::p2pdma : Route::nvfs;
+  auto& planned = receipt.routes[index(other)];
+  auto& share = receipt.routes[index(way)];
+  if (planned.bytes > 0) {
+    add_share(share, planned);
+    receipt.refused[index(way)] = Reason::none;
+    auto& refused = receipt.refused[index(other)];
+    if (refused == Reason::none) refused = Reason::not_preferred;
+    layer_count(receipt, way) += std::exchange(layer_count(receipt, other), 0);
+  }
+  share.evidence = evidence;
 }
 
 }  // namespace
@@ -77,7 +111,9 @@ bool try_vendor(Plan& plan, const CallRange& range) {
   if (file.ref(true).direct_fd < 0) return false;
   auto library = file.engine->vendor_library();
   if (library && file.register_with(*library)) {
-    if ((*library)->cuts() != plan.machine->vendor_cuts) plan_again(plan, range, "");
+    const bool as_planned = (*library)->cuts() == plan.machine->vendor_cuts &&
+                            (*library)->p2pdma() == plan.machine->p2pdma_pages;
+    if (!as_planned) plan_again(plan, range, "");
     return true;
   }
   plan_again(plan, range, library ? "" : library.error().why);
@@ -85,19 +121,21 @@ bool try_vendor(Plan& plan, const CallRange& range) {
 }
 
 void count_fallback(const std::vector<Plan>& plans, Receipt& receipt) {
-  if (receipt.fallbacks == 0 || receipt.layer.nvfs == 0) return;
+  const auto route = receipt.layer.nvfs > 0 ? Route::nvfs : Route::p2pdma;
+  auto& counted = layer_count(receipt, route);
+  if (receipt.fallbacks == 0 || counted == 0) return;
   std::uint64_t planned_bytes = 0;
   for (const auto& plan : plans) {
     for (std::size_t i = 0; i < plan.run_count; ++i) {
-      if (plan.runs[i].route == Route::nvfs) planned_bytes += plan.runs[i].file.size_bytes;
+      if (plan.runs[i].route == route) planned_bytes += plan.runs[i].file.size_bytes;
     }
   }
-  const auto moved_bytes = receipt.routes[index(Route::nvfs)].bytes;
+  const auto moved_bytes = receipt.routes[index(route)].bytes;
   if (planned_bytes == 0 || moved_bytes >= planned_bytes) return;
   const auto share = static_cast<double>(moved_bytes) / static_cast<double>(planned_bytes);
-  const auto direct = static_cast<std::uint64_t>(static_cast<double>(receipt.layer.nvfs) * share);
-  receipt.layer.posix += receipt.layer.nvfs - direct;
-  receipt.layer.nvfs = direct;
+  const auto direct = static_cast<std::uint64_t>(static_cast<double>(counted) * share);
+  receipt.layer.posix += counted - direct;
+  counted = direct;
 }
 
 std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,
@@ -111,15 +149,20 @@ std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,
 
 Result<void> judge_vendor(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
                           const VendorLook& look, Receipt& receipt) {
-  auto& share = receipt.routes[index(Route::nvfs)];
-  if (share.bytes == 0) return {};
+  if (vendor_bytes(receipt) == 0) return {};
   using drive::CufileSaid;
   const auto after = look.library->counts(receipt.direction);
-  const auto said = drive::what_counters_say(look.before, after, share.bytes);
+  const auto said = drive::what_counters_say(look.before, after, vendor_bytes(receipt));
+  const Evidence claim{EvidenceKind::claimed, Witness::vendor_library, Scope::process};
+  // Of p2pdma it is not the kernel that claims it.
+  auto& p2pdma = receipt.routes[index(Route::p2pdma)];
+  if (p2pdma.bytes > 0) p2pdma.evidence = {claim.kind, claim.witness, Scope::request};
   if (said == CufileSaid::kernel_counted) {
-    share.evidence = {EvidenceKind::observed, Witness::nvidia_fs, Scope::machine};
+    count_as(receipt, Route::nvfs, {EvidenceKind::observed, Witness::nvidia_fs, Scope::machine});
   } else if (said == CufileSaid::library_counted) {
-    share.evidence = {EvidenceKind::claimed, Witness::vendor_library, Scope::process};
+    count_as(receipt, Route::nvfs, claim);
+  } else if (said == CufileSaid::p2pdma_counted) {
+    count_as(receipt, Route::p2pdma, claim);
   } else if (said == CufileSaid::copied) {
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       if (!uses_vendor(plans[i])) continue;
@@ -133,7 +176,9 @@ Result<void> judge_vendor(const std::vector<CallRange>& ranges, const std::vecto
 
 void learn_of_vendor(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
                      const Receipt& receipt, const std::optional<Error>& error) {
-  const bool fell_back = receipt.refused[index(Route::nvfs)] == Reason::fell_back;
+  const bool fell_back =
+      std::any_of(std::begin(vendor_routes), std::end(vendor_routes),
+                  [&](Route route) { return receipt.refused[index(route)] == Reason::fell_back; });
   const bool refused =
       error && error->kind == ErrorKind::route_refused && error->origin == ErrorOrigin::cufile;
   const auto code = fell_back ? receipt.fallback_code : refused ? error->code : 0;

@@ -4,9 +4,10 @@
 
 namespace straightway {
 
-Result<std::shared_ptr<transport::CufileLibrary>> VendorWays::library(const std::string& path) {
+Result<std::shared_ptr<transport::CufileLibrary>> VendorWays::library(const std::string& path,
+                                                                      bool wants_p2pdma) {
   const std::lock_guard lock(loading_mutex_);
-  if (!outcome_) outcome_ = transport::CufileLibrary::open(path, root_);
+  if (!outcome_) outcome_ = transport::CufileLibrary::open(path, wants_p2pdma, root_);
   return *outcome_;
 }
 

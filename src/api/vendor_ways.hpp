@@ -20,7 +20,8 @@ class VendorWays {
   explicit VendorWays(std::string root) : root_(std::move(root)) {}
 
   // Loads it on the first call, which takes long; the outcome stays. Only after cuInit succeeded.
-  Result<std::shared_ptr<transport::CufileLibrary>> library(const std::string& path);
+  Result<std::shared_ptr<transport::CufileLibrary>> library(const std::string& path,
+                                                            bool wants_p2pdma);
   // Null before that, and where it failed.
   std::shared_ptr<transport::CufileLibrary> loaded();
 

@@ -57,8 +57,9 @@ abi::Code check_way(Session& session, const Handle& handle) {
   auto plan = plan_call(Direction::read, range, handle.file->settings, &memory);
   if (plan) try_vendor(*plan, range);
   if (plan && plan->failure != Reason::refused_compat) return abi::success;
-  const auto why = plan ? plan::sentence(plan->refused[index(Route::nvfs)], Route::nvfs,
-                                         plan->file.get(), plan->machine.get(), nullptr)
+  const auto route = layer.use_pci_p2pdma.value ? Route::p2pdma : Route::nvfs;
+  const auto why = plan ? plan::sentence(plan->refused[index(route)], route, plan->file.get(),
+                                         plan->machine.get(), nullptr)
                         : plan.error().message();
   session.log.write(
       LogLevel::error,

@@ -146,11 +146,16 @@ void log_way(Session& session, const Transfer& transfer, const Receipt& receipt)
                     plan::sentence(share.reason, route, receipt.file.get(), receipt.machine.get(),
                                    receipt.settings.get())));
   }
-  const Reason refused = receipt.refused[index(Route::nvfs)];
-  if (receipt.memory.space != SpaceKind::cuda || refused == Reason::none) return;
-  session.log.write(LogLevel::debug,
-                    "not nvfs: " + plan::sentence(refused, Route::nvfs, receipt.file.get(),
-                                                  receipt.machine.get(), receipt.settings.get()));
+  if (receipt.memory.space != SpaceKind::cuda) return;
+  for (const Route route : {Route::nvfs, Route::p2pdma}) {
+    const Reason refused = receipt.refused[index(route)];
+    const bool asked = route == Route::nvfs || receipt.settings->cufile.use_pci_p2pdma.value;
+    if (refused == Reason::none || !asked) continue;
+    session.log.write(LogLevel::debug,
+                      fmt::format("not {}: {}", to_string(route),
+                                  plan::sentence(refused, route, receipt.file.get(),
+                                                 receipt.machine.get(), receipt.settings.get())));
+  }
 }
 
 void log_result(Session& session, const Transfer& transfer, const Result<Receipt>& result) {

@@ -12,6 +12,7 @@
 
 #include "drive/account.hpp"
 #include "os/signals_blocked.hpp"
+#include "plan/runs.hpp"
 
 namespace straightway::drive {
 namespace {
@@ -45,16 +46,16 @@ struct Needs {
   bool vendor = false;
 };
 
-Needs needs_of(const TransferSpec& spec) {
+Needs needs_of(const TransferSpec& spec, SpaceKind space) {
   Needs needs;
   needs.storage[0] = spec.legs.empty();  // a warm-up: open it
   for (const auto& leg : spec.legs) {
     for (std::uint8_t i = 0; i < leg.run_count; ++i) {
       const auto& run = leg.runs[i];
-      const bool vendor = run.route == Route::nvfs || run.cold == ColdWay::nvfs;
+      const bool vendor = plan::may_take_vendor(run, space);
       needs.vendor |= vendor;
       needs.pinned_cache |= run.route == Route::pinned_cache;
-      if (run.route != Route::nvfs) needs.storage[run.direct_io] = true;
+      if (!vendor || !run.direct_io) needs.storage[run.direct_io] = true;
       if (run.cold == ColdWay::direct) needs.storage[1] = true;
       if (vendor) needs.storage[0] = true;  // for a file that shrank, too
     }
@@ -285,7 +286,7 @@ void Pump::Loop::begin(Active& active, std::uint32_t id) {
     }
   }
   Routes routes;
-  const auto needed = needs_of(order.spec);
+  const auto needed = needs_of(order.spec, order.space);
   if (needed.pinned_cache) {
     auto opened = use_station(active, {order.space, order.device, false, true});
     if (!opened) return finish(active, opened.error());
@@ -294,7 +295,7 @@ void Pump::Loop::begin(Active& active, std::uint32_t id) {
   if (needed.vendor) {
     auto opened = use_station(active, {order.space, order.device, true, false, true});
     if (!opened) return finish(active, opened.error());
-    routes.direct[index(Route::nvfs)] = *opened;
+    routes.direct[index(Route::nvfs)] = routes.direct[index(Route::p2pdma)] = *opened;
   }
   for (const bool direct_io : {false, true}) {
     if (!needed.storage[direct_io]) continue;

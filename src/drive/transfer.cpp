@@ -106,7 +106,7 @@ void Transfer::resolve(Piece& piece, const Run& run) {
     windows_.begin(run, spec_.files[spec_.legs[leg_].file].ref.fd, spec_.look_up);
   }
   const auto found = windows_.at(piece.payload.offset);
-  const auto way = plan::resolve(run, piece.payload, found);
+  const auto way = plan::resolve(run, piece.payload, found, spec_.vendor_route);
   piece.route = way.route;
   piece.reason = way.reason;
   piece.direct_io = way.direct_io;
@@ -326,7 +326,7 @@ void Transfer::settle(Piece piece, const transport::Completion& completion) {
     case Verdict::fall_back:
       return fall_back(piece, static_cast<std::int32_t>(-completion.result));
     case Verdict::end_of_file:
-      return piece.route == Route::nvfs ? confirm_end(piece) : meet_end(piece);
+      return goes_by_vendor(piece) ? confirm_end(piece) : meet_end(piece);
     default:
       return;
   }
@@ -417,15 +417,14 @@ Error Transfer::failure(const Piece& piece, const transport::Completion& complet
   }
   const auto code = completion.result < 0 ? static_cast<std::int32_t>(-completion.result) : EIO;
   auto error = transfer_error(spec_.direction, path, piece.payload, code);
-  if (piece.route == Route::p2pdma && !spec_.may_fall_back &&
+  const bool to_device = piece.route == Route::p2pdma || piece.route == Route::nvfs;
+  if (to_device && !spec_.may_fall_back &&
       judge(spec_.direction, -code, 1, true, 0, piece.route) == Verdict::fall_back) {
     error.kind = ErrorKind::route_refused;
-    error.why = "the kernel refused storage DMA into this memory (" + os::errno_text(code) + ")";
-    error.advice = "use policy auto, which falls back to a copy by the CPU";
-  } else if (piece.route == Route::nvfs && !spec_.may_fall_back &&
-             judge(spec_.direction, -code, 1, true, 0, piece.route) == Verdict::fall_back) {
-    error.kind = ErrorKind::route_refused;
-    error.why = "the vendor's library refused the transfer (" + error.why + ")";
+    error.why =
+        goes_by_vendor(piece)
+            ? "the vendor's library refused the transfer (" + error.why + ")"
+            : "the kernel refused storage DMA into this memory (" + os::errno_text(code) + ")";
     error.advice = "use policy auto, which falls back to a copy by the CPU";
   } else if (piece.direct_io && !spec_.may_fall_back && (code == EINVAL || code == EOPNOTSUPP)) {
     error.kind = ErrorKind::route_refused;

@@ -43,6 +43,7 @@ struct TransferSpec {
   std::vector<TransferFile> files;
   std::vector<Leg> legs;
   bool may_fall_back = true;               // false under policy direct
+  Route vendor_route = Route::nvfs;        // of a ColdWay that is storage DMA into a GPU's memory
   std::uint64_t deadline_ns = UINT64_MAX;  // on the clock that step() is given
   plan::CacheSteps cache_steps;
   // Drops a range's clean whole pages: called when the transfer is drained, for cold ranges that
@@ -128,6 +129,11 @@ class Transfer {
   void cache_after_all(Piece piece);
   void leave_pin(Piece piece);
   void change_route(Piece& piece) const;
+  // Peer memory, which O_DIRECT reaches by itself, has no ring.
+  bool goes_by_vendor(const Piece& piece) const {
+    return piece.route == Route::nvfs ||
+           (piece.route == Route::p2pdma && routes_.of(Route::staged, false) != nullptr);
+  }
   void leave_direct(Piece& piece) const;
   void confirm_end(Piece piece);
   void meet_end(const Piece& piece);

@@ -9,6 +9,7 @@ using transport::CufileCounts;
 struct Counted {
   bool sound = false;  // it counts, and nothing went backwards
   std::uint64_t direct = 0;
+  std::uint64_t p2pdma = 0;  // of these
   std::uint64_t posix = 0;
 };
 
@@ -17,8 +18,8 @@ Counted counted_by_library(const CufileCounts& before, const CufileCounts& after
       after.p2pdma < before.p2pdma || after.posix < before.posix) {
     return {};  // not counted, or set to zero meanwhile
   }
-  return {true, after.nvfs - before.nvfs + (after.p2pdma - before.p2pdma),
-          after.posix - before.posix};
+  const auto p2pdma = after.p2pdma - before.p2pdma;
+  return {true, after.nvfs - before.nvfs + p2pdma, p2pdma, after.posix - before.posix};
 }
 
 // alone: no other request's calls are among them, so that what some of them met is this one's.
@@ -26,7 +27,10 @@ CufileSaid library_says(const Counted& counted, std::uint64_t calls, bool alone)
   if (!counted.sound) return CufileSaid::nothing;
   // Calls of others, and the parts that it cuts by itself, can only add to what it counts.
   if (counted.direct < calls && counted.posix < calls - counted.direct) return CufileSaid::nothing;
-  if (counted.posix == 0) return CufileSaid::library_counted;
+  if (counted.posix == 0) {
+    return counted.p2pdma == counted.direct ? CufileSaid::p2pdma_counted
+                                            : CufileSaid::library_counted;
+  }
   if (counted.direct == 0) return CufileSaid::copied;
   // Of others too, or in other parts.
   if (counted.direct > calls || counted.posix != calls - counted.direct) return CufileSaid::nothing;
@@ -74,7 +78,9 @@ CufileSaid what_counters_say(const CufileCounts& before, const CufileCounts& aft
   // Copies in this process, and as many direct calls of somebody else: the sum only looks right.
   const bool others = counted.sound && counted.posix > 0;
   if (kernel == CufileSaid::kernel_counted && others) return CufileSaid::nothing;
-  return kernel == CufileSaid::nothing ? library : kernel;
+  // Nor does nvidia-fs see P2PDMA: what it counted is somebody else's.
+  const bool unseen = kernel == CufileSaid::kernel_counted && counted.p2pdma > 0;
+  return kernel == CufileSaid::nothing || unseen ? library : kernel;
 }
 
 }  // namespace straightway::drive

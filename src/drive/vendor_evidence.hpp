@@ -11,6 +11,7 @@ enum class CufileSaid : std::uint8_t {
   nothing,          // no counter matches exactly what our calls claim, which proves nothing
   kernel_counted,   // nvidia-fs counted exactly our calls and their bytes
   library_counted,  // the library counted all calls as direct, and as many as ours at least
+  p2pdma_counted,   // the same, and all of them by P2PDMA
   copied,           // it counted calls of ours as posix, or none as direct, or nvidia-fs saw none
 };
 

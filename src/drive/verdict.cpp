@@ -55,7 +55,9 @@ Verdict judge(Direction direction, std::int64_t result, std::uint64_t wanted_byt
     case -EFAULT:
       return direct_io && route == Route::p2pdma ? Verdict::fall_back : Verdict::fail;
     default:
-      return route == Route::nvfs && vendor_refuses(result) ? Verdict::fall_back : Verdict::fail;
+      return vendor_refuses(result) && (route == Route::nvfs || route == Route::p2pdma)
+                 ? Verdict::fall_back
+                 : Verdict::fail;
   }
 }
 

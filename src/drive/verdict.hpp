@@ -18,7 +18,7 @@ enum class Verdict : std::uint8_t {
 
 // result: bytes moved or -errno, of wanted_bytes > 0. attempts: how often in a row nothing moved.
 // route: p2pdma falls back on what else the kernel answers where peer memory cannot be reached,
-// nvfs on what the vendor's library does (result: also a negative code of cuFile).
+// nvfs and p2pdma on what the vendor's library does (result: also a negative code of cuFile).
 Verdict judge(Direction direction, std::int64_t result, std::uint64_t wanted_bytes, bool direct_io,
               std::uint32_t attempts, Route route = Route::buffered);
 

@@ -117,6 +117,13 @@ std::string vendor_path(const std::string& wanted, const std::string& root) {
   return find_vendor_library(library_path == nullptr ? "" : library_path, root);
 }
 
+// Its list of symbols says it too, and takes a tenth of a second to read: the vendor's library
+// knows.
+bool may_publish_pages(const std::string& root, const std::string& release) {
+  const auto config = read_text(root + "/boot/config-" + release, 2 << 20);
+  return !config || config->find("CONFIG_PCI_P2PDMA=y") != std::string::npos;
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> quota_cpus(const std::string& root) {
@@ -162,6 +169,8 @@ MachineFacts read_machine_facts(const std::string& root, const std::string& vend
   facts.wsl = is_wsl(facts.kernel);
   facts.vendor_path = vendor_path(vendor_library, root);
   facts.vendor_library = !facts.vendor_path.empty();
+  facts.p2pdma_pages = !facts.vendor_library || may_publish_pages(root, facts.kernel);
+  facts.routes_built |= 1U << index(Route::p2pdma);
   probe_uring(facts);
   return facts;
 }

@@ -162,8 +162,7 @@ bool add_direct_device(Plan& plan, const Situation& now, Reason reason) {
       refusal = Reason::request_too_small;
       continue;
     }
-    const auto segment_bytes = route == Route::nvfs ? nvfs_segment_bytes : direct_segment_bytes;
-    const Run run{route, reason, middle, segment_bytes, now.block_bytes, true};
+    const Run run{route, reason, middle, vendor_segment_bytes, now.block_bytes, true};
     add_with_edges(plan, now.range, run, staged_run(plan, Reason::edge_block, now.range));
     return true;
   }

@@ -39,10 +39,11 @@ bool keeps(const Plan& plan, std::uint64_t size_bytes) {
 }
 
 // Bytes that the page cache is not to keep need not pass through it, nor through the CPU.
-bool takes_nvfs(const Plan& plan, std::uint32_t block_bytes) {
+bool takes_vendor(const Plan& plan, std::uint32_t block_bytes) {
+  const MachineFacts& machine = machine_of(plan);
   return plan.request.memory.space == SpaceKind::cuda && block_bytes != 0 &&
          settings_of(plan).policy.value == Policy::automatic &&
-         direct_refusal(Route::nvfs, file_of(plan), machine_of(plan)) == Reason::none;
+         direct_refusal(vendor_route(machine), file_of(plan), machine) == Reason::none;
 }
 
 bool is_whole(const FileRange& piece, std::uint32_t block_bytes) {
@@ -57,7 +58,7 @@ Residency residency_of(const Look& look, std::uint64_t size_bytes) {
   return look.resident_bytes == 0 ? Residency::cold : Residency::partly;
 }
 
-Way resolve(const Run& run, const FileRange& piece, Residency found) {
+Way resolve(const Run& run, const FileRange& piece, Residency found, Route vendor_route) {
   Way way{run.route, run.reason, run.direct_io, run.align_bytes};
   const bool cold = found == Residency::cold;
   if (run.cold == ColdWay::same || found == Residency::hot || found == Residency::unknown) {
@@ -87,7 +88,7 @@ Way resolve(const Run& run, const FileRange& piece, Residency found) {
         way.trim = cold;
         return way;
       }
-      way.route = Route::nvfs;
+      way.route = vendor_route;
       way.direct_io = true;
       way.align_bytes = run.cold_align_bytes;
       break;
@@ -120,7 +121,7 @@ void decide_cold(const Plan& plan, Run& run, std::uint32_t block_bytes, bool dir
   }
   if (keeps(plan, run.file.size_bytes)) {
     run.cold = ColdWay::kept;
-  } else if (takes_nvfs(plan, block_bytes)) {
+  } else if (takes_vendor(plan, block_bytes)) {
     run.cold = ColdWay::nvfs;
     run.cold_align_bytes = block_bytes;
   } else if (file.dontcache) {

@@ -39,7 +39,9 @@ struct Way {
   bool dontcache = false;
   bool trim = false;
 };
-Way resolve(const Run& run, const FileRange& piece, Residency found);
+// vendor_route: of storage DMA into the GPU's memory, nvfs or p2pdma.
+Way resolve(const Run& run, const FileRange& piece, Residency found,
+            Route vendor_route = Route::nvfs);
 
 // Whether a piece waits for the disk while the page cache is filled.
 bool fills_cache(const Way& way, Residency found);

@@ -2,11 +2,31 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "plan/runs.hpp"
 
 namespace straightway::plan {
 namespace {
+
+using Version = std::pair<int, int>;
+// User pages of O_DIRECT may be peer memory from here on.
+constexpr Version first_kernel{6, 2};
+// dma_direct_map_sg lacks a fallthrough there: through the host's bridge the drive gets address 0,
+// and the read "succeeds".
+constexpr Version broken_kernel{6, 16};
+
+// "7.3.4+deb13-cloud-amd64"
+std::optional<Version> version_of(const std::string& kernel) {
+  Version version;
+  const char* end = kernel.data() + kernel.size();
+  const auto [dot, first] = std::from_chars(kernel.data(), end, version.first);
+  if (first != std::errc() || dot == end || *dot != '.') return std::nullopt;
+  const auto [rest, second] = std::from_chars(dot + 1, end, version.second);
+  return second == std::errc() ? std::optional(version) : std::nullopt;
+}
 
 // File systems that hand an O_DIRECT request on to their device as it is; others copy, checksum or
 // compress on the way.
@@ -50,13 +70,19 @@ bool is_bad_nvfs(const std::string& version) {
   return !version.empty() && (numbers < oldest || numbers == broken);
 }
 
+bool is_nvfs_usable(const MachineFacts& machine) {
+  return machine.nvfs_loaded && machine.nvfs_nodes && !is_bad_nvfs(machine.nvfs_version);
+}
+
 void add(Lacking& lacking, bool lacks, Reason reason) {
   if (lacks && lacking.count < lacking.reasons.size()) lacking.reasons[lacking.count++] = reason;
 }
 
-void add_stack(Lacking& lacking, const FileFacts& file) {
-  const Reason reason = device_stack_refusal(file);
-  add(lacking, reason != Reason::none, reason);
+// What both ways through the vendor's library ask of it, and of the machine.
+void add_vendor(Lacking& lacking, const MachineFacts& machine) {
+  add(lacking, !machine.vendor_library, Reason::vendor_library_absent);
+  add(lacking, !machine.vendor_why_not.empty(), Reason::vendor_unusable);
+  add(lacking, !machine.run_udev, Reason::no_udev);
 }
 
 void add_nvfs_machine(Lacking& lacking, const MachineFacts& machine) {
@@ -64,28 +90,41 @@ void add_nvfs_machine(Lacking& lacking, const MachineFacts& machine) {
   add(lacking, !machine.nvfs_loaded, Reason::nvfs_not_loaded);
   add(lacking, is_bad_nvfs(machine.nvfs_version), Reason::nvfs_bad_version);
   add(lacking, machine.nvfs_loaded && !machine.nvfs_nodes, Reason::nvfs_no_nodes);
-  add(lacking, !machine.vendor_library, Reason::vendor_library_absent);
-  add(lacking, !machine.vendor_why_not.empty(), Reason::vendor_unusable);
-  add(lacking, !machine.run_udev, Reason::no_udev);
+  add_vendor(lacking, machine);
+}
+
+// The file's device, and what the library answered of it.
+void add_file(Lacking& lacking, const FileFacts& file) {
+  const Reason reason = device_stack_refusal(file);
+  add(lacking, reason != Reason::none, reason);
+  add(lacking, file.vendor_code != 0, Reason::vendor_refused);
+  add(lacking, file.vendor_copies, Reason::vendor_copies);
 }
 
 Lacking lacking_for_nvfs(const FileFacts& file, const MachineFacts& machine) {
   Lacking lacking;
   add_nvfs_machine(lacking, machine);
-  add_stack(lacking, file);
-  add(lacking, file.vendor_code != 0, Reason::vendor_refused);
-  add(lacking, file.vendor_copies, Reason::vendor_copies);
+  add(lacking, machine.nvfs_loaded && machine.p2pdma_pages, Reason::not_preferred);
+  add_file(lacking, file);
   add(lacking, !built(Route::nvfs, machine), Reason::route_not_built);
   return lacking;
 }
 
-// Whether pages are published is looked up only by a build that could use them.
+// GPU, BAR1 and the kind of the GPU's driver are left to the library. With nvidia-fs it goes by
+// that, unless it is told otherwise: then no pages are published for it.
 Lacking lacking_for_p2pdma(const FileFacts& file, const MachineFacts& machine) {
+  constexpr std::int32_t first_library = 1130;
   Lacking lacking;
-  add_stack(lacking, file);
-  const bool can = built(Route::p2pdma, machine);
-  add(lacking, !can, Reason::route_not_built);
-  add(lacking, can && !machine.p2pdma_pages, Reason::not_published);
+  add(lacking, machine.wsl, Reason::on_wsl);
+  const Reason kernel = kernel_refusal(machine);
+  add(lacking, kernel != Reason::none, kernel);
+  add(lacking, !machine.p2pdma_pages,
+      is_nvfs_usable(machine) ? Reason::not_preferred : Reason::not_published);
+  add_vendor(lacking, machine);
+  const auto version = machine.vendor_version;
+  add(lacking, version != 0 && version < first_library, Reason::vendor_unusable);
+  add_file(lacking, file);
+  add(lacking, !built(Route::p2pdma, machine), Reason::route_not_built);
   return lacking;
 }
 
@@ -95,6 +134,21 @@ bool has_nvfs(const MachineFacts& machine) {
   Lacking lacking;
   add_nvfs_machine(lacking, machine);
   return lacking.count == 0 && built(Route::nvfs, machine);
+}
+
+bool wants_p2pdma(const MachineFacts& machine, bool asked) {
+  return asked || !is_nvfs_usable(machine);
+}
+
+Route vendor_route(const MachineFacts& machine) {
+  return machine.p2pdma_pages ? Route::p2pdma : Route::nvfs;
+}
+
+// A trial itself would do harm on the broken kernel, so one of unknown version is not tried.
+Reason kernel_refusal(const MachineFacts& machine) {
+  const auto version = version_of(machine.kernel);
+  if (!version || *version < first_kernel) return Reason::kernel_without_p2pdma;
+  return *version == broken_kernel ? Reason::kernel_breaks_p2pdma : Reason::none;
 }
 
 bool takes_peer_memory(const FileFacts& file) {

@@ -20,6 +20,16 @@ Lacking lacking_for(Route route, const FileFacts& file, const MachineFacts& mach
 // Whether this machine has all that nvfs asks of it, whatever the file.
 bool has_nvfs(const MachineFacts& machine);
 
+// Whether the vendor's library is told to go by P2PDMA: its switch is one for the whole process,
+// and goes before nvidia-fs. asked: by the user's own settings of cuFile.
+bool wants_p2pdma(const MachineFacts& machine, bool asked);
+
+// The way that the vendor's library goes here.
+Route vendor_route(const MachineFacts& machine);
+
+// Why the kernel cannot lend published device memory to direct I/O; none: it can.
+Reason kernel_refusal(const MachineFacts& machine);
+
 // Why nvfs or p2pdma cannot serve this file here; none: every prerequisite is there.
 Reason direct_refusal(Route route, const FileFacts& file, const MachineFacts& machine);
 

@@ -1,8 +1,5 @@
 #include "plan/peer_policy.hpp"
 
-#include <charconv>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "plan/direct_paths.hpp"
@@ -10,30 +7,6 @@
 
 namespace straightway::plan {
 namespace {
-
-using Version = std::pair<int, int>;
-// User pages of O_DIRECT may be peer memory from here on.
-constexpr Version first_kernel{6, 2};
-// dma_direct_map_sg lacks a fallthrough there: through the host's bridge the drive gets address 0,
-// and the read "succeeds".
-constexpr Version broken_kernel{6, 16};
-
-// "7.3.4+deb13-cloud-amd64"
-std::optional<Version> version_of(const std::string& kernel) {
-  Version version;
-  const char* end = kernel.data() + kernel.size();
-  const auto [dot, first] = std::from_chars(kernel.data(), end, version.first);
-  if (first != std::errc() || dot == end || *dot != '.') return std::nullopt;
-  const auto [rest, second] = std::from_chars(dot + 1, end, version.second);
-  return second == std::errc() ? std::optional(version) : std::nullopt;
-}
-
-// The trial itself would do harm on the broken kernel, so one of unknown version is not tried.
-Reason kernel_refusal(const MachineFacts& machine) {
-  const auto version = version_of(machine.kernel);
-  if (!version || *version < first_kernel) return Reason::kernel_without_p2pdma;
-  return *version == broken_kernel ? Reason::kernel_breaks_p2pdma : Reason::none;
-}
 
 // Other file systems copy, checksum or compress on the way: O_DIRECT succeeds there, and no drive
 // touches the memory. Of an overlay the layers were looked at.

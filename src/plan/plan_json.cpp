@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/direct_paths.hpp"
 #include "plan/effort.hpp"
 #include "plan/planner.hpp"
 #include "plan/runs.hpp"
@@ -76,7 +77,10 @@ Json of(const CacheFound& found) {
 
 Json cold_of(const Plan& plan, const Run& run) {
   if (run.cold == ColdWay::same) return nullptr;
-  return {{"way", to_string(run.cold)}, {"reason", reason_of(plan, run.cold_reason, run.route)}};
+  const char* way = run.cold == ColdWay::nvfs
+                        ? to_string(plan::vendor_route(plan::machine_of(plan)))
+                        : to_string(run.cold);
+  return {{"way", way}, {"reason", reason_of(plan, run.cold_reason, run.route)}};
 }
 
 Json runs_of(const Plan& plan) {

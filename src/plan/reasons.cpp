@@ -135,7 +135,21 @@ std::string policy_forbids(const Words& words) {
   return fmt::format("the policy {} rules it out", to_string(words.settings.policy.value));
 }
 
+// Which of its two ways the vendor's library goes, where that is why the other is not taken.
+std::string other_vendor_way(const Words& words) {
+  if (!words.machine.nvfs_loaded || words.peer != nullptr) return {};
+  if (words.route == Route::p2pdma && !words.machine.p2pdma_pages) {
+    return "NVIDIA's libcufile goes by nvidia-fs here (CUFILE_USE_PCIP2PDMA=true switches P2PDMA "
+           "on, which goes first)";
+  }
+  if (words.route == Route::nvfs && words.machine.p2pdma_pages) {
+    return "NVIDIA's libcufile has P2PDMA switched on, which goes before nvidia-fs";
+  }
+  return {};
+}
+
 std::string not_preferred(const Words& words) {
+  if (auto text = other_vendor_way(words); !text.empty()) return text;
   switch (words.route) {
     case Route::direct_host:
       return "possible, but it reads the disk even where the page cache has the bytes";
@@ -248,7 +262,8 @@ std::string vendor_refused(Reason reason, const Words& words) {
       return "there is no directory /run/udev, which NVIDIA's libcufile asks for";
     case Reason::vendor_unusable:
       return fmt::format("NVIDIA's libcufile{} cannot be used: {}", vendor_version(words),
-                         words.machine.vendor_why_not);
+                         words.machine.vendor_why_not.empty() ? "P2PDMA came with 1.13"
+                                                              : words.machine.vendor_why_not);
     case Reason::vendor_refused:
       return fmt::format("NVIDIA's libcufile{} refused this file ({})", vendor_version(words),
                          code_text(words.file.vendor_code));
@@ -271,7 +286,9 @@ std::string refused(Reason reason, const Words& words) {
     case Reason::no_block_device:
       return no_block_device(words);
     case Reason::not_published:
-      return "the kernel publishes no pages for this device memory";
+      return words.peer != nullptr ? "the kernel publishes no pages for this device memory"
+                                   : "the kernel publishes no device memory here "
+                                     "(CONFIG_PCI_P2PDMA or use_pci_p2pdma is off)";
     case Reason::kernel_without_p2pdma:
       return fmt::format("{} does not lend device memory to direct I/O, Linux 6.2 and newer do",
                          kernel(words));

@@ -31,6 +31,11 @@ FileRange whole_blocks(const FileRange& range, std::uint64_t block_bytes) {
   return {begin, end > begin ? end - begin : 0};
 }
 
+bool may_take_vendor(const Run& run, SpaceKind space) {
+  return run.cold == ColdWay::nvfs || run.route == Route::nvfs ||
+         (run.route == Route::p2pdma && space == SpaceKind::cuda);
+}
+
 void add_run(Plan& plan, const Run& run) {
   if (run.file.size_bytes == 0 || plan.run_count == run_limit) return;
   plan.runs[plan.run_count++] = run;

@@ -15,13 +15,18 @@ inline constexpr std::uint64_t smallest_piece_bytes = 4096;
 inline constexpr std::uint64_t buffered_segment_bytes = std::uint64_t{1} << 20;
 // Cold O_DIRECT: eight of 1 MiB reach the disk's rate (measured 1.6 to 1.9 GB/s).
 inline constexpr std::uint64_t direct_segment_bytes = std::uint64_t{1} << 20;
-// What KvikIO gives to cuFile at once, and a fourth of what nvidia-fs moves at once: not measured.
-inline constexpr std::uint64_t nvfs_segment_bytes = std::uint64_t{4} << 20;
+// Of nvfs, and of p2pdma by the vendor's library. What KvikIO gives to cuFile at once, and a fourth
+// of what nvidia-fs moves at once: not measured.
+inline constexpr std::uint64_t vendor_segment_bytes = std::uint64_t{4} << 20;
 // Pinned pages need no ring: few large copies keep the link busy, and two in flight leave no gap.
 inline constexpr std::uint64_t pinned_segment_bytes = std::uint64_t{256} << 20;
 // Below this a hand-off to other threads costs more than the copy (one thread copies 6.4 to 7.4
 // GB/s measured, so 256 KiB are about 40 us).
 inline constexpr std::uint64_t small_request_bytes = std::uint64_t{256} << 10;
+
+// Whether some of its bytes may go through the vendor's library, which is behind the direct routes
+// into CUDA memory.
+bool may_take_vendor(const Run& run, SpaceKind space);
 
 // The end of any file, by the kernel's signed offsets.
 inline constexpr std::uint64_t largest_end = (std::uint64_t{1} << 63) - 1;

@@ -30,6 +30,7 @@
 // Null in an older library.
 #define STRAIGHTWAY_CUFILE_NEWER(X)                                \
   X(set_flag, cuFileSetParameterBool, Status(int, bool))           \
+  X(get_flag, cuFileGetParameterBool, Status(int, bool*))          \
   X(get_bar_size, cuFileGetBARSizeInKB, Status(int, std::size_t*)) \
   X(get_stats_level, cuFileGetStatsLevel, Status(int*))            \
   X(set_stats_level, cuFileSetStatsLevel, Status(int))             \
@@ -63,6 +64,8 @@ static_assert(sizeof(Status) == 8 && sizeof(Descriptor) == 24 && sizeof(Properti
 
 constexpr int flag_allow_compat = 1;
 constexpr int flag_parallel_io = 4;
+constexpr int flag_p2pdma = 7;
+constexpr unsigned feature_p2pdma = 1U << 4;
 constexpr int first_version = 1080;            // that tells its version
 constexpr int last_without_statistics = 1150;  // ends with SIGSEGV at exit when it counts
 constexpr int first_with_p2pdma = 1160;
@@ -144,6 +147,7 @@ CufileLibrary::~CufileLibrary() {
 }
 
 Result<std::shared_ptr<CufileLibrary>> CufileLibrary::open(const std::string& path,
+                                                           bool wants_p2pdma,
                                                            const std::string& root) {
   const Visit visit;
   auto loaded = os::DynamicLibrary::open_isolated(path);
@@ -153,7 +157,7 @@ Result<std::shared_ptr<CufileLibrary>> CufileLibrary::open(const std::string& pa
   }
   std::shared_ptr<CufileLibrary> made(new CufileLibrary(std::move(*loaded), root));
   if (auto found = made->find_functions(); !found) return found.error();
-  if (auto open = made->open_driver(); !open) return open.error();
+  if (auto open = made->open_driver(wants_p2pdma); !open) return open.error();
   made->start_statistics();
   return made;
 }
@@ -175,10 +179,23 @@ Result<void> CufileLibrary::find_functions() {
   return {};
 }
 
+// Whether it goes by P2PDMA: the switch as it stands, also by settings of the program's own. A
+// version that does not show it tells what it could do.
+bool CufileLibrary::has_p2pdma(unsigned features) const {
+  bool on = false;
+  const bool told =
+      functions_->get_flag != nullptr && functions_->get_flag(flag_p2pdma, &on).code == 0;
+  return told ? on : (features & feature_p2pdma) != 0;
+}
+
 // Where nobody opened it before us, it is told neither to cut requests nor to copy in silence.
-Result<void> CufileLibrary::open_driver() {
+Result<void> CufileLibrary::open_driver(bool wants_p2pdma) {
   const bool closed = functions_->use_count() == 0 && functions_->set_flag != nullptr;
-  const auto set_flags = [this](bool value) {
+  const bool switches = closed && wants_p2pdma;
+  bool was_on = false;
+  if (switches && functions_->get_flag != nullptr) functions_->get_flag(flag_p2pdma, &was_on);
+  const auto set_flags = [&](bool value) {
+    if (switches) functions_->set_flag(flag_p2pdma, !value || was_on);
     functions_->set_flag(flag_allow_compat, value);
     return functions_->set_flag(flag_parallel_io, value).code == 0;
   };
@@ -191,10 +208,13 @@ Result<void> CufileLibrary::open_driver() {
   }
   opened_ = true;
   Properties properties{};
-  if (functions_->get_properties(&properties).code != 0 ||
-      (properties.nvfs_major == 0 && properties.nvfs_minor == 0)) {
+  const bool told = functions_->get_properties(&properties).code == 0;
+  p2pdma_ = told && has_p2pdma(properties.features);
+  const bool has_nvfs = properties.nvfs_major != 0 || properties.nvfs_minor != 0;
+  if (!told || (!has_nvfs && !p2pdma_)) {
     return library_error("use " + library_.name(), 0,
-                         "it sees no nvidia-fs, and would copy through host memory");
+                         "it sees no nvidia-fs and has P2PDMA switched off, and would copy through "
+                         "host memory");
   }
   pinned_limit_bytes_ = std::uint64_t{properties.max_pinned_kb} << 10;
   return {};
@@ -355,7 +375,7 @@ CufileCounts CufileLibrary::counts(Direction direction) {
   const Visit visit;
   const auto& counted = tally(direction);
   CufileCounts counts;
-  counts.knows_p2pdma = version_ >= first_with_p2pdma;
+  counts.knows_p2pdma = p2pdma_ || version_ >= first_with_p2pdma;
   counts.calls = counted.done.load();
   counts.bytes = counted.bytes.load();
   if (const auto kernel = os::read_nvfs_stats(root_)) {

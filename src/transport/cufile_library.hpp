@@ -38,10 +38,11 @@ struct CufileCounts {
 
 class CufileLibrary {
  public:
-  // Loads the library and opens its driver. An error where it is too old, Straightway's own, or
-  // sees no nvidia-fs: newer ones register files without any driver, and then copy. root: where
+  // Loads the library and opens its driver; switches P2PDMA on where it is asked to and nobody
+  // opened the library before. An error where it is too old, Straightway's own, or has neither
+  // nvidia-fs nor P2PDMA: newer ones register files without any driver, and then copy. root: where
   // /proc is, in tests.
-  static Result<std::shared_ptr<CufileLibrary>> open(const std::string& path,
+  static Result<std::shared_ptr<CufileLibrary>> open(const std::string& path, bool wants_p2pdma,
                                                      const std::string& root = "");
   // Closes what it opened. No transfer is under way, and no file registered.
   ~CufileLibrary();
@@ -51,6 +52,8 @@ class CufileLibrary {
   int version() const { return version_; }  // 1150 is 1.15
   // Whether it cuts requests by its own settings: it was open before us, or takes no word.
   bool cuts() const { return cuts_; }
+  // Whether it goes by P2PDMA, which it takes before nvidia-fs.
+  bool p2pdma() const { return p2pdma_; }
 
   // The handle. An error of origin cufile has its code.
   Result<void*> register_file(int direct_fd);
@@ -92,7 +95,8 @@ class CufileLibrary {
   };
   CufileLibrary(os::DynamicLibrary library, std::string root);
   Result<void> find_functions();
-  Result<void> open_driver();
+  Result<void> open_driver(bool wants_p2pdma);
+  bool has_p2pdma(unsigned features) const;
   void start_statistics();
   Window& window(std::int32_t device);
   std::uint64_t take_room(std::int32_t device, std::uint64_t size_bytes);
@@ -109,6 +113,7 @@ class CufileLibrary {
   bool opened_ = false;
   bool cuts_ = true;
   bool counts_ = false;
+  bool p2pdma_ = false;
   std::uint64_t pinned_limit_bytes_ = 0;
   std::mutex mutex_;  // of what follows
   std::map<std::int32_t, Window> windows_;

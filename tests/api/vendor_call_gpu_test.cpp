@@ -265,6 +265,148 @@ TEST_F(VendorCall, ManyThreadsAtOnceAreExactOrClaimed) {
   expect_arrived(size);
 }
 
+TEST_F(VendorCall, P2pdmaGoesDirectAndIsClaimedByTheLibrary) {
+  begin_p2pdma();
+  EXPECT_EQ(file.explain(Direction::read, memory(), direct()).value().runs[0].route, Route::p2pdma);
+  EXPECT_EQ(cufile.open_count(), 0U);
+  const auto before = cufile.p2pdma();
+  const auto posix = cufile.posix();
+  const auto receipt = file.read_into(memory(), direct()).value();
+  expect_arrived(size);
+  EXPECT_EQ(share(receipt, Route::p2pdma).bytes, size);
+  EXPECT_EQ(share(receipt, Route::p2pdma).evidence,
+            (Evidence{EvidenceKind::claimed, Witness::vendor_library, Scope::process}));
+  EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::nvfs_not_loaded);
+  EXPECT_EQ(cufile.p2pdma() - before, 3U);
+  EXPECT_EQ(cufile.posix(), posix);
+  auto options = direct();
+  options.evidence = Demand::observed;
+  const auto missing = file.read_into(memory(), options);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::evidence_missing);
+}
+
+TEST_F(VendorCall, P2pdmaWritesAndEdgesAreExact) {
+  begin_p2pdma();
+  const std::vector<char> wanted = tests::pattern(9 * mib);
+  fake_.write(device, wanted.data(), wanted.size());
+  const auto receipt = file.write_from(memory(9 * mib - 100, 50), direct(50)).value();
+  EXPECT_EQ(share(receipt, Route::p2pdma).bytes, 9 * mib - 8192);
+  EXPECT_EQ(share(receipt, Route::staged).bytes, 8092U);
+  const auto read = file.read_into(memory(size), direct(1000)).value();  // behind the end, too
+  EXPECT_EQ(read.moved_bytes, size - 1000);
+  EXPECT_TRUE(read.ended_early);
+  EXPECT_EQ(share(read, Route::p2pdma).bytes, size - 4096);
+  const auto got = device_bytes(device, 8 * mib);
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), wanted.begin() + 1000, [](auto a, char b) {
+    return static_cast<unsigned char>(a) == static_cast<unsigned char>(b);
+  }));
+}
+
+TEST_F(VendorCall, E5_WhatP2pdmaLacksIsNamedAndTheLibraryLeftAlone) {
+  begin_p2pdma("6.16.3");
+  std::filesystem::remove_all(tree.root() + "/run/udev");
+  tree.write("boot/config-6.16.3", "# CONFIG_PCI_P2PDMA is not set\n");
+  begin();
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  for (const char* lacks :
+       {"nvidia-fs is not loaded", "physical address 0", "CONFIG_PCI_P2PDMA", "/run/udev"}) {
+    EXPECT_THAT(refused.error().message(), HasSubstr(lacks));
+  }
+  EXPECT_EQ(cufile.calls(), 0U);
+  const auto receipt = file.read_into(memory(), past_cache()).value();
+  EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::kernel_breaks_p2pdma);
+  EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+  EXPECT_EQ(context->engine()->vendor_ways().loaded(), nullptr);
+}
+
+TEST_F(VendorCall, E6_SilentCopiesInPlaceOfP2pdmaAreStagedAndRemembered) {
+  cufile.copy_in_silence(1);
+  begin_p2pdma();
+  const auto receipt = file.read_into(memory(), past_cache()).value();
+  EXPECT_EQ(share(receipt, Route::p2pdma).bytes, 0U);
+  EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+  EXPECT_EQ(share(receipt, Route::staged).reason, Reason::vendor_copies);
+  EXPECT_EQ(share(receipt, Route::staged).evidence.kind, EvidenceKind::claimed);
+  const auto calls = cufile.calls();
+  EXPECT_EQ(file.read_into(memory(), past_cache()).value().refused[index(Route::p2pdma)],
+            Reason::vendor_copies);
+  EXPECT_FALSE(file.read_into(memory(), direct()));
+  EXPECT_EQ(cufile.calls(), calls);
+  begin();  // nothing is known there
+  const auto copied = file.read_into(memory(), direct());
+  ASSERT_FALSE(copied);
+  EXPECT_THAT(copied.error().message(), HasSubstr("copied it through host memory"));
+}
+
+TEST_F(VendorCall, E3_AFileSystemThatP2pdmaFailsOnIsLeftOnce) {
+  begin_p2pdma();
+  cufile.has_p2pdma(2);
+  const auto refused = file.read_into(memory(), direct());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::route_refused);
+  EXPECT_EQ(refused.error().code, EREMOTEIO);
+  EXPECT_THAT(refused.error().message(), HasSubstr("vendor's library refused"));
+  begin();
+  const auto receipt = file.read_into(memory(), past_cache()).value();
+  expect_arrived(size);
+  EXPECT_GE(receipt.fallbacks, 1U);
+  EXPECT_EQ(receipt.fallback_code, EREMOTEIO);
+  EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::fell_back);
+  EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+  cufile.has_p2pdma(1);  // but that is not tried again
+  EXPECT_EQ(file.read_into(memory(), past_cache()).value().refused[index(Route::p2pdma)],
+            Reason::vendor_refused);
+}
+
+TEST_F(VendorCall, WhatTheMachineLacksForP2pdmaIsTheLibrarysToSay) {
+  begin_p2pdma();
+  cufile.has_p2pdma(0);  // no static BAR1, or another driver
+  const auto receipt = file.read_into(memory(), past_cache()).value();
+  EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::vendor_refused);
+  EXPECT_THAT(receipt.to_text(), HasSubstr("5008"));
+  EXPECT_EQ(warnings.size(), 1U);
+  expect_arrived(size);
+}
+
+TEST_F(VendorCall, ALibraryThatWasOpenWithoutP2pdmaIsNotFitForIt) {
+  begin_p2pdma();
+  const auto call = [&](const char* name) { cufile.find<fakes::CufileError (*)()>(name)(); };
+  call("cuFileDriverOpen");
+  const auto receipt = file.read_into(memory(), past_cache()).value();
+  EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::vendor_unusable);
+  EXPECT_THAT(receipt.to_text(), HasSubstr("P2PDMA switched off"));
+  EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+  call("cuFileDriverClose_v2");
+}
+
+TEST_F(VendorCall, WhereTheUserSwitchesItOnP2pdmaGoesBeforeNvidiaFs) {
+  cufile.has_p2pdma(1);
+  cufile.user_p2pdma(1);  // by cufile.json: only the library knows
+  tree.write("proc/sys/kernel/osrelease", "6.17.4\n");
+  begin();
+  EXPECT_EQ(file.explain(Direction::read, memory(), direct()).value().runs[0].route, Route::nvfs);
+  const auto receipt = file.read_into(memory(), direct()).value();
+  EXPECT_EQ(share(receipt, Route::p2pdma).bytes, size);
+  EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::not_preferred);
+  EXPECT_THAT(receipt.to_text(), HasSubstr("P2PDMA switched on"));
+}
+
+TEST_F(VendorCall, BytesStandUnderTheWayThatWasCounted) {
+  OpenOptions open;
+  open.door = Door::cufile;
+  begin({}, open);
+  EXPECT_EQ(share(file.read_into(memory()).value(), Route::nvfs).bytes, size);
+  cufile.has_p2pdma(1);
+  cufile.user_p2pdma(1);  // not what it said when it was opened
+  const auto receipt = file.read_into(memory()).value();
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, 0U);
+  EXPECT_EQ(share(receipt, Route::p2pdma).bytes, size);
+  EXPECT_EQ(share(receipt, Route::p2pdma).evidence.kind, EvidenceKind::claimed);
+  EXPECT_EQ(receipt.layer, (LayerCounters{.n = 2, .nvfs = 0, .p2pdma = 2, .posix = 0}));
+}
+
 TEST_F(VendorCall, NoneMeansNever) {
   ContextOptions options;
   context.reset();

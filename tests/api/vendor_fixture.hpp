@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,15 @@ class VendorCall : public memory::Gpu {
     begin();
     if (file.facts()->direct_offset_align_bytes == 0) GTEST_SKIP() << "no O_DIRECT in TMPDIR";
   }
+  // A machine without nvidia-fs whose kernel and library do P2PDMA.
+  void begin_p2pdma(const char* kernel = "6.17.4", OpenOptions open = {}) {
+    std::filesystem::remove_all(tree.root() + "/proc/driver/nvidia-fs");
+    tree.write("proc/sys/kernel/osrelease", std::string(kernel) + "\n");
+    cufile.kernel_stats(nullptr, 0);
+    cufile.direct(0);
+    cufile.has_p2pdma(1);
+    begin({}, open);
+  }
   void begin(ContextOptions options = {}, OpenOptions open = {}) {
     file = {};
     options.vendor_library = FAKES_DIR "/cufile/libcufile.so.0";
@@ -69,6 +79,11 @@ class VendorCall : public memory::Gpu {
     CallOptions options;
     options.policy = Policy::direct;
     options.offset = offset;
+    return options;
+  }
+  static CallOptions past_cache() {
+    CallOptions options;
+    options.cache = Cache::bypass;
     return options;
   }
   void expect_arrived(std::uint64_t count, std::uint64_t offset = 0) {

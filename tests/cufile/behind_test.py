@@ -290,6 +290,63 @@ class ForwardTest(BehindTest):
         self.assertIsNone(result["vendors"])
 
 
+class P2pdmaTest(BehindTest):
+    """Where the vendor's library goes by P2PDMA, and there is no nvidia-fs."""
+
+    def tell_machine(self) -> None:
+        super().tell_machine()
+        shutil.rmtree(self.folder / "proc/driver")
+        (self.folder / "proc/sys/kernel").mkdir(parents=True)
+        (self.folder / "proc/sys/kernel/osrelease").write_text("6.17.4\n")
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        told = {
+            "FAKE_CUFILE_DIRECT": "0",
+            "FAKE_CUFILE_KERNEL_STATS": "",
+            "FAKE_CUFILE_P2PDMA": "1",
+            "CUFILE_USE_PCIP2PDMA": "true",
+        }
+        return super().environment(**{**told, **changes})
+
+    def test_parts_go_by_it_and_are_counted_so(self) -> None:
+        for allow in ("true", "false"):
+            with self.subTest(allow_compat_mode=allow):
+                self.log.unlink(missing_ok=True)
+                (result,) = self.run_client(
+                    f"show(read(load({str(OURS)!r}), {20 * MIB}, 4096, True))",
+                    CUFILE_ALLOW_COMPAT_MODE=allow,
+                )
+                self.assertTrue(result["right"], result)
+                self.assertEqual(
+                    result["counters"], {"n": 3, "p2pdma": 3, "nvfs": 0, "posix": 0}
+                )
+                self.assertEqual(result["vendors"]["calls"], 3)
+                self.assertEqual(self.ways(), [("p2pdma", "claimed")])
+
+    def test_unasked_it_is_not_taken(self) -> None:
+        (result,) = self.run_client(
+            f"show(read(load({str(OURS)!r}), {16 * MIB}))", CUFILE_USE_PCIP2PDMA="false"
+        )
+        self.assert_staged(result, 2)
+
+    def test_copies_in_silence_count_as_posix(self) -> None:
+        (result,) = self.run_client(
+            f"show(read(load({str(OURS)!r}), {16 * MIB}))", FAKE_CUFILE_SILENT="1"
+        )
+        self.assertTrue(result["right"])
+        self.assertEqual(result["counters"], {"n": 2, "p2pdma": 0, "nvfs": 0, "posix": 2})
+        self.assertEqual(self.ways(), [("staged", "claimed")])
+
+    def test_a_file_that_it_does_not_serve_is_refused_with_the_reason(self) -> None:
+        (result,) = self.run_client(
+            f"show(read(load({str(OURS)!r}), {MIB}))",
+            CUFILE_ALLOW_COMPAT_MODE="false",
+            FAKE_CUFILE_P2PDMA="0",
+        )
+        self.assertEqual(result, {"register": 5008})
+        self.assertIn("refused this file", self.log.read_text())
+
+
 class LoadOrderTest(BehindTest):
     """Which library answered each call."""
 

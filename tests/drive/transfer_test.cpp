@@ -147,6 +147,38 @@ TEST_F(TransferTest, E12_PeerMemoryIsGivenUpOnce) {
   EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::fell_back);
 }
 
+TEST_F(TransferTest, P2pdmaOfTheVendorsLibraryIsLeftForTheRing) {
+  const auto routes_of = [&] {
+    Routes routes;
+    routes.direct[index(Route::p2pdma)] = &transport;
+    routes.buffered[index(Route::staged)] = &transport;
+    return routes;
+  };
+  const auto start = [&](bool may_fall_back) {
+    TransferSpec spec;
+    spec.files = {{{3, 4}, "a.bin"}};
+    spec.legs = {leg_of({0, piece}, {run_of(Route::p2pdma, {0, piece}, true)})};
+    spec.may_fall_back = may_fall_back;
+    return Transfer(std::move(spec), routes_of(), 5);
+  };
+  for (const std::int64_t result : {std::int64_t{-5008}, std::int64_t{0}}) {
+    auto transfer = start(true);
+    transfer.step(1);
+    transport.answer(transfer, result);  // refused, or "the file ends here", which is not believed
+    transfer.step(2);
+    ASSERT_EQ(transport.taken.size(), 1U);
+    EXPECT_FALSE(transport.taken[0].direct_io);
+    transport.answer(transfer, piece);
+    EXPECT_TRUE(transfer.drained());
+    EXPECT_EQ(account(transfer).routes[index(Route::staged)].bytes, piece);
+  }
+  auto refused = start(false);
+  refused.step(1);
+  transport.answer(refused, -EREMOTEIO);
+  ASSERT_TRUE(refused.error());
+  EXPECT_NE(refused.error()->why.find("vendor's library"), std::string::npos);
+}
+
 TEST_F(TransferTest, UnderDirectARefusalByThePeerIsTheError) {
   auto transfer =
       make({leg_of({0, piece}, {run_of(Route::p2pdma, {0, piece}, true)})}, Direction::read, false);
@@ -376,6 +408,7 @@ class ColdTest : public TransferTest {
     spec.files = {{{3, 4}, "a.bin"}};
     spec.legs = {leg_of({0, count * mib}, {run})};
     spec.may_fall_back = may_fall_back;
+    spec.vendor_route = Route::p2pdma;
     spec.look_up = [this](int fd, const FileRange& range) {
       EXPECT_EQ(fd, 3);
       if (unknown) return plan::Look{};
@@ -398,6 +431,16 @@ class ColdTest : public TransferTest {
   std::function<bool(std::uint64_t mib)> hot = [](std::uint64_t i) { return i % 2 == 0; };
   bool unknown = false;
 };
+
+TEST_F(ColdTest, ColdMibGoToTheGpuByTheWayOfTheVendorsLibrary) {
+  auto transfer = read(4, ColdWay::nvfs);
+  transfer.step(1);
+  ASSERT_EQ(transport.taken.size(), 4U);
+  for (int i = 0; i < 4; ++i) transport.answer(transfer, mib);
+  const auto receipt = account(transfer);
+  EXPECT_EQ(receipt.routes[index(Route::p2pdma)].bytes, 2 * mib);
+  EXPECT_EQ(receipt.routes[index(Route::nvfs)].bytes, 0U);
+}
 
 TEST_F(ColdTest, HotFromTheCacheColdDirectEachMibOneWay) {
   auto transfer = read(4, ColdWay::direct);

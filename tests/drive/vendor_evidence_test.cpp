@@ -78,7 +78,20 @@ TEST(VendorEvidence, AKernelThatSawNothingIsBelievedBeforeTheLibrary) {
   EXPECT_EQ(look.said(), CufileSaid::copied);
   look.after.nvfs -= 4;
   look.after.p2pdma += 4;  // which never shows there
-  EXPECT_EQ(look.said(), CufileSaid::library_counted);
+  EXPECT_EQ(look.said(), CufileSaid::p2pdma_counted);
+}
+
+TEST(VendorEvidence, CallsByP2pdmaAreNotWhatNvidiaFsCounted) {
+  Look look;  // nvidia-fs saw four calls of 4 MiB
+  look.after.nvfs -= 4;
+  look.after.p2pdma += 4;
+  EXPECT_EQ(look.said(), CufileSaid::p2pdma_counted);
+  look.after.p2pdma -= 1;
+  look.after.nvfs += 1;
+  EXPECT_EQ(look.said(), CufileSaid::library_counted);  // some of both
+  look.after.p2pdma -= 1;
+  look.after.posix += 1;
+  EXPECT_EQ(look.said(), CufileSaid::copied);
 }
 
 TEST(VendorEvidence, OfAMixedCountOnlyTheOneRequestThatMadeItIsCopied) {

@@ -61,6 +61,12 @@ TEST(Verdict, E12_TheVendorsLibraryFallsBackOnListedCodesAlone) {
     EXPECT_EQ(verdict(code), Verdict::fail) << code;
   }
   EXPECT_EQ(verdict(5008, Route::staged), Verdict::fail);
+  for (const int code : {5008, 5036, EREMOTEIO, EFAULT}) {
+    EXPECT_EQ(verdict(code, Route::p2pdma), Verdict::fall_back) << code;
+  }
+  for (const int code : {5011, 5022, 5044, EIO}) {
+    EXPECT_EQ(verdict(code, Route::p2pdma), Verdict::fail) << code;
+  }
 }
 
 }  // namespace

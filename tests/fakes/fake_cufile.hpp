@@ -7,6 +7,7 @@
 //
 // Environment: FAKE_CUFILE_REGISTER, FAKE_CUFILE_OPEN (what cuFileHandleRegister and
 // cuFileDriverOpen answer), FAKE_CUFILE_DIRECT (1: nvidia-fs is there, and transfers are direct),
+// FAKE_CUFILE_P2PDMA (has_p2pdma), CUFILE_USE_PCIP2PDMA (true: its switch is on),
 // FAKE_CUFILE_SILENT (1: copy_in_silence), FAKE_CUFILE_KERNEL_STATS (a path: kernel_stats,
 // counting), FAKE_CUFILE_VERSION (1200), FAKE_CUFILE_REENTER (1: each read registers its file and
 // reads a block of it once more, by those names), FAKE_CUFILE_WSL (1: dies in cuFileDriverOpen, as
@@ -72,6 +73,12 @@ static_assert(sizeof(CufileBatchEvent) == 24);
   X(version, void(int number))                                                               \
   /* Whether nvidia-fs is there, and transfers go by it (counted as nvfs, else posix). */    \
   X(direct, void(int on))                                                                    \
+  /* Whether this machine does P2PDMA, which never shows in nvidia-fs's counters; 2: and the \
+     file system does not, so that transfers fail (EREMOTEIO), nvidia-fs or not. */          \
+  X(has_p2pdma, void(int how))                                                               \
+  /* The switch of it, as settings of the program's own have it, and as it stands. */        \
+  X(user_p2pdma, void(int on))                                                               \
+  X(p2pdma_is_on, int())                                                                     \
   /* With it: what is said to be direct copies in silence (counted as posix). */             \
   X(copy_in_silence, void(int on))                                                           \
   /* With it: the library counts nvfs, and nvidia-fs sees nothing. */                        \
@@ -104,6 +111,7 @@ static_assert(sizeof(CufileBatchEvent) == 24);
   X(registrations, std::uint64_t())                                                          \
   X(deregistrations, std::uint64_t())                                                        \
   X(nvfs, std::uint64_t())                                                                   \
+  X(p2pdma, std::uint64_t())                                                                 \
   X(posix, std::uint64_t())                                                                  \
   /* Whose code called cuFileRead or cuFileWrite last: the path of its library, or "". */    \
   X(caller, const char*())                                                                   \

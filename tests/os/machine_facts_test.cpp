@@ -45,6 +45,20 @@ TEST(MachineFacts, NvidiaFsUdevAndVendorLibraryAreSeen) {
   EXPECT_FALSE(read_machine_facts("", tree.root() + "/nowhere").vendor_library);
 }
 
+TEST(MachineFacts, AKernelThatSaysSoPublishesNoPages) {
+  const TempTree tree;
+  tree.write("proc/sys/kernel/osrelease", "6.12.9\n");
+  tree.write("usr/lib64/libcufile.so.0",
+             "\x7f"
+             "ELF and so on");
+  ASSERT_TRUE(read_machine_facts(tree.root()).vendor_library);
+  EXPECT_TRUE(read_machine_facts(tree.root()).p2pdma_pages);  // it does not say
+  tree.write("boot/config-6.12.9", "CONFIG_PCI=y\n# CONFIG_PCI_P2PDMA is not set\n");
+  EXPECT_FALSE(read_machine_facts(tree.root()).p2pdma_pages);
+  tree.write("boot/config-6.12.9", "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\n");
+  EXPECT_TRUE(read_machine_facts(tree.root()).p2pdma_pages);
+}
+
 TEST(MachineFacts, AFileInPlaceOfRunUdevIsNotIt) {
   const TempTree tree;
   tree.write("run/udev", "");

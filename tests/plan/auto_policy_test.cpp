@@ -287,17 +287,29 @@ TEST(AutoPolicy, DirectToADeviceFailsWithThePreciseReason) {
     return std::pair{plan.refused[index(Route::nvfs)], plan.refused[index(Route::p2pdma)]};
   };
   using Both = std::pair<Reason, Reason>;
-  EXPECT_EQ(reasons([](Scene&) {}), Both(Reason::route_not_built, Reason::route_not_built));
+  const auto old = Reason::kernel_without_p2pdma;
+  EXPECT_EQ(reasons([](Scene&) {}), Both(Reason::route_not_built, old));
   EXPECT_EQ(reasons([](Scene& scene) { scene.machine.nvfs_loaded = false; }),
-            Both(Reason::nvfs_not_loaded, Reason::route_not_built));
+            Both(Reason::nvfs_not_loaded, old));
   EXPECT_EQ(reasons([](Scene& scene) { scene.machine.vendor_library = false; }),
-            Both(Reason::vendor_library_absent, Reason::route_not_built));
-  EXPECT_EQ(reasons([](Scene& scene) { scene.file.device_driver = "virtio-blk"; }),
-            Both(Reason::no_peer_memory, Reason::no_peer_memory));
-  EXPECT_EQ(reasons([](Scene& scene) { scene.file.device.clear(); }),
-            Both(Reason::no_block_device, Reason::no_block_device));
-  EXPECT_EQ(reasons([](Scene& scene) { scene.file.is_network = true; }),
-            Both(Reason::no_block_device, Reason::no_block_device));
+            Both(Reason::vendor_library_absent, old));
+  EXPECT_EQ(reasons([](Scene& scene) { scene.machine.kernel = "6.17.0"; }),
+            Both(Reason::route_not_built, Reason::not_preferred));
+  const auto on = [&](auto change) {
+    return reasons([&](Scene& scene) {
+      scene.machine.kernel = "6.17.0";
+      scene.machine.p2pdma_pages = true;
+      scene.machine.nvfs_loaded = false;
+      change(scene);
+    });
+  };
+  const auto none = Reason::nvfs_not_loaded;
+  EXPECT_EQ(on([](Scene& scene) { scene.file.device_driver = "virtio-blk"; }),
+            Both(none, Reason::no_peer_memory));
+  EXPECT_EQ(on([](Scene& scene) { scene.file.device.clear(); }),
+            Both(none, Reason::no_block_device));
+  EXPECT_EQ(on([](Scene& scene) { scene.file.is_network = true; }),
+            Both(none, Reason::no_block_device));
 }
 
 TEST(AutoPolicy, DirectToADeviceTakesTheRouteThatIsThere) {
@@ -394,6 +406,87 @@ TEST(AutoPolicy, WhatNvfsLacksIsListedInTheOrderOfMending) {
   scene = direct_scene();
   scene.machine.nvfs_nodes = false;
   EXPECT_EQ(lacking(), Reasons{Reason::nvfs_no_nodes});
+  scene = direct_scene();
+  scene.machine.p2pdma_pages = true;
+  EXPECT_EQ(lacking(), Reasons{Reason::not_preferred});
+}
+
+TEST(AutoPolicy, WhatP2pdmaLacksIsListedInTheOrderOfMending) {
+  Scene scene = p2pdma_scene();
+  const auto lacking = [&] {
+    const auto all = lacking_for(Route::p2pdma, scene.file, scene.machine);
+    return std::vector<Reason>(all.reasons.begin(),
+                               all.reasons.begin() + static_cast<std::ptrdiff_t>(all.count));
+  };
+  using Reasons = std::vector<Reason>;
+  EXPECT_EQ(lacking(), Reasons{});
+  for (const auto& [kernel, reason] : {std::pair{"6.1.9", Reason::kernel_without_p2pdma},
+                                       {"", Reason::kernel_without_p2pdma},
+                                       {"6.16.0-rc2", Reason::kernel_breaks_p2pdma}}) {
+    scene.machine.kernel = kernel;
+    EXPECT_EQ(lacking(), Reasons{reason}) << kernel;
+  }
+  scene = p2pdma_scene();
+  scene.machine.vendor_version = 1120;
+  EXPECT_EQ(lacking(), Reasons{Reason::vendor_unusable});
+  scene.machine.vendor_version = 1130;
+  EXPECT_EQ(lacking(), Reasons{});
+  scene.machine.nvfs_loaded = true;  // and switched on: it goes before
+  EXPECT_EQ(lacking(), Reasons{});
+  scene.machine.p2pdma_pages = false;
+  EXPECT_EQ(lacking(), Reasons{Reason::not_published});
+  scene.machine.nvfs_nodes = true;
+  EXPECT_EQ(lacking(), Reasons{Reason::not_preferred});
+  scene.machine = p2pdma_scene().machine;
+  scene.machine.wsl = true;
+  scene.machine.kernel = "5.15.153";
+  scene.machine.p2pdma_pages = false;
+  scene.machine.vendor_library = false;
+  scene.machine.vendor_why_not = "it is too old";
+  scene.machine.run_udev = false;
+  scene.machine.routes_built = 0;
+  scene.file.filesystem = "btrfs";
+  scene.file.vendor_code = 5008;
+  scene.file.vendor_copies = true;
+  EXPECT_EQ(lacking(),
+            (Reasons{Reason::on_wsl, Reason::kernel_without_p2pdma, Reason::not_published,
+                     Reason::vendor_library_absent, Reason::vendor_unusable, Reason::no_udev,
+                     Reason::no_peer_memory, Reason::vendor_refused, Reason::vendor_copies,
+                     Reason::route_not_built}));
+}
+
+TEST(AutoPolicy, P2pdmaIsSwitchedOnWhereNvidiaFsDoesNotServeOrTheUserAsks) {
+  MachineFacts machine = direct_scene().machine;
+  EXPECT_FALSE(wants_p2pdma(machine, false));
+  EXPECT_TRUE(wants_p2pdma(machine, true));
+  machine.nvfs_version = "2.25.6";
+  EXPECT_TRUE(wants_p2pdma(machine, false));
+  machine.nvfs_version = "2.28.4";
+  EXPECT_FALSE(wants_p2pdma(machine, false));
+  machine.nvfs_nodes = false;
+  EXPECT_TRUE(wants_p2pdma(machine, false));
+  EXPECT_TRUE(wants_p2pdma({}, false));
+}
+
+TEST(AutoPolicy, P2pdmaIsTakenAsNvfsIs) {
+  Scene scene = p2pdma_scene();
+  scene.request.file.offset = 100;
+  EXPECT_EQ(scene.plan().runs[0].route, Route::staged);  // to be kept in the page cache
+  EXPECT_EQ(refusal(scene.plan(), Route::p2pdma), Reason::not_preferred);
+  scene.settings.cache.value = Cache::bypass;
+  for (const Policy policy : {Policy::automatic, Policy::direct}) {
+    scene.settings.policy.value = policy;
+    const Plan plan = scene.plan();
+    ASSERT_EQ(plan.run_count, 3);
+    EXPECT_EQ(plan.runs[1].route, Route::p2pdma);
+    EXPECT_EQ(plan.runs[1].segment_bytes, 4 * MiB);
+    EXPECT_TRUE(plan.runs[1].direct_io);
+    EXPECT_EQ(plan.runs[0].route, Route::staged);
+    EXPECT_EQ(plan.runs[0].reason, Reason::edge_block);
+    EXPECT_EQ(refusal(plan, Route::nvfs), Reason::nvfs_not_loaded);
+  }
+  scene.settings.policy.value = Policy::staged;
+  EXPECT_EQ(refusal(scene.plan(), Route::p2pdma), Reason::policy_forbids);
 }
 
 }  // namespace

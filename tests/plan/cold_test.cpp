@@ -192,10 +192,19 @@ TEST(DecideCold, BytesNotToBeKeptGoToTheGpuDirectlyWhereThatIsPossible) {
   EXPECT_EQ(only_run(scene).cold, ColdWay::nvfs);
   scene.settings.policy.value = Policy::staged;
   EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
+  scene = with(Cache::drop, p2pdma_scene());
+  EXPECT_EQ(only_run(scene).cold, ColdWay::nvfs);
+  EXPECT_EQ(scene.plan().to_json().find("\"way\":\"nvfs\""), std::string::npos);
+  EXPECT_NE(scene.plan().to_json().find("p2pdma"), std::string::npos);
+  EXPECT_EQ(only_run(scene).cold_reason, Reason::direct_available);
+  scene.machine.kernel = "6.16.1";
+  EXPECT_NE(only_run(scene).cold, ColdWay::nvfs);
 }
 
 TEST(Resolve, ColdBlocksGoToTheGpuOthersThroughTheRing) {
   auto run = run_with(ColdWay::nvfs, Route::staged);
+  EXPECT_EQ(resolve(run, {mib, mib}, Residency::cold, Route::p2pdma).route, Route::p2pdma);
+  EXPECT_EQ(resolve(run, {mib, mib}, Residency::hot, Route::p2pdma).route, Route::staged);
   run.cold_reason = Reason::direct_available;
   Way way = resolve(run, {mib, mib}, Residency::cold);
   EXPECT_EQ(way.route, Route::nvfs);

@@ -207,12 +207,27 @@ TEST(CufileLayer, WithoutADirectPathAllowCompatDecides) {
 TEST(CufileLayer, P2pdmaGoesBeforeNvfsWhereSwitchedOn) {
   Scene scene = direct_scene();
   scene.request.door = Door::cufile;
-  scene.machine.p2pdma_pages = true;
-  scene.machine.routes_built |= 1U << index(Route::p2pdma);
+  scene.machine.kernel = "6.17.4";
   EXPECT_EQ(scene.plan().cufile.counters.nvfs, 4U);
   scene.settings.cufile.use_pci_p2pdma.value = true;
+  EXPECT_EQ(scene.plan().cufile.counters.nvfs, 4U);  // the vendor's library goes by nvidia-fs
+  scene.machine.p2pdma_pages = true;
   EXPECT_EQ(scene.plan().cufile.counters.p2pdma, 4U);
   EXPECT_EQ(scene.plan().runs[0].route, Route::p2pdma);
+}
+
+TEST(CufileLayer, P2pdmaIsNotTakenUnasked) {
+  Scene scene = p2pdma_scene();
+  scene.request.door = Door::cufile;
+  EXPECT_EQ(scene.plan().cufile.counters.posix, 4U);
+  EXPECT_EQ(scene.plan().refused[index(Route::p2pdma)], Reason::allow_compat);
+  scene.settings.cufile.use_pci_p2pdma.value = true;
+  EXPECT_EQ(scene.plan().cufile.counters.p2pdma, 4U);
+  scene.machine.kernel = "6.16.3";
+  EXPECT_EQ(scene.plan().cufile.counters.posix, 4U);
+  scene.settings.cufile.allow_compat_mode.value = false;
+  EXPECT_EQ(scene.plan().failure, Reason::refused_compat);
+  EXPECT_EQ(scene.plan().refused[index(Route::p2pdma)], Reason::kernel_breaks_p2pdma);
 }
 
 std::vector<std::uint64_t> calls_kb(const Plan& plan) {

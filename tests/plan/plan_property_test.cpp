@@ -75,8 +75,9 @@ void randomise_facts(Scene& scene, Random& random) {
   scene.machine.vendor_library = !random.one_in(5);
   scene.machine.run_udev = !random.one_in(5);
   scene.machine.wsl = random.one_in(8);
-  scene.machine.p2pdma_pages = !random.one_in(3);
-  scene.machine.routes_built |= static_cast<std::uint8_t>(random.below(4));
+  scene.machine.p2pdma_pages = random.one_in(2);
+  scene.machine.kernel = random.pick<const char*>({"6.17.4", "7.3.0", "6.2", "7.1", "6.16.1", ""});
+  if (random.one_in(4)) scene.machine.routes_built &= static_cast<std::uint8_t>(~random.below(4));
 }
 
 void randomise_settings(Settings& settings, Random& random) {

@@ -51,18 +51,28 @@ inline Scene device_scene() {
   scene.machine.cuda_devices = 1;
   scene.machine.cuda_why_not = "";
   scene.machine.vendor_library = true;
+  scene.machine.p2pdma_pages = true;
+  scene.machine.routes_built |= 1U << index(Route::p2pdma);
+  scene.machine.kernel = "6.17.4";
   scene.machine.run_udev = true;
   return scene;
 }
 
-// The same with nvidia-fs, an NVMe drive, and a build that drives them.
-inline Scene direct_scene() {
+// The same with an NVMe drive, which P2PDMA serves.
+inline Scene p2pdma_scene() {
   Scene scene = device_scene();
   scene.file.device = "/dev/nvme0n1";
   scene.file.device_driver = "nvme";
+  return scene;
+}
+
+// The same with nvidia-fs, and a kernel that does no P2PDMA.
+inline Scene direct_scene() {
+  Scene scene = p2pdma_scene();
   scene.machine.nvfs_loaded = true;
   scene.machine.nvfs_nodes = true;
-  scene.machine.routes_built |= 1U << index(Route::nvfs);
+  scene.machine.p2pdma_pages = false;
+  scene.machine.kernel = "6.1.0-53-amd64";
   return scene;
 }
 

@@ -30,20 +30,22 @@ TEST(PlanText, BothLayersAndTheirCountersAreShown) {
   Scene scene = direct_scene();
   scene.request.door = Door::kvikio;
   scene.settings.front.task_size_bytes = {std::uint64_t{1} << 30, Origin::environment};
-  EXPECT_EQ(scene.plan().to_text(),
-            "read 1.00 GiB of 'weights.bin' into cuda:0, through the KvikIO door\n"
-            "  front layer                 1 task of 1.00 GiB to cuFile: "
-            "device memory goes to cuFile in tasks of task_size (1.00 GiB)\n"
-            "  cuFile layer                1 request in 4 parts of 256 MiB: "
-            "every prerequisite of the direct route is there\n"
-            "  its counters                n=4 nvfs=4 p2pdma=0 posix=0\n"
-            "  nvfs              1.00 GiB  4 segments of 256 MiB, direct I/O: "
-            "every prerequisite of the direct route is there\n"
-            "  not p2pdma                  this build of Straightway has no transport for p2pdma\n"
-            "  not pinned-cache            the file's pages were not pinned (File::pin)\n"
-            "  not staged                  possible, but another route is faster here\n"
-            "  not direct-host, buffered: only for host memory, and this is device memory\n"
-            "  settings                    task_size=1073741824 (environment)\n");
+  EXPECT_EQ(
+      scene.plan().to_text(),
+      "read 1.00 GiB of 'weights.bin' into cuda:0, through the KvikIO door\n"
+      "  front layer                 1 task of 1.00 GiB to cuFile: "
+      "device memory goes to cuFile in tasks of task_size (1.00 GiB)\n"
+      "  cuFile layer                1 request in 4 parts of 256 MiB: "
+      "every prerequisite of the direct route is there\n"
+      "  its counters                n=4 nvfs=4 p2pdma=0 posix=0\n"
+      "  nvfs              1.00 GiB  4 segments of 256 MiB, direct I/O: "
+      "every prerequisite of the direct route is there\n"
+      "  not p2pdma                  kernel 6.1.0-53-amd64 does not lend device memory to direct "
+      "I/O, Linux 6.2 and newer do\n"
+      "  not pinned-cache            the file's pages were not pinned (File::pin)\n"
+      "  not staged                  possible, but another route is faster here\n"
+      "  not direct-host, buffered: only for host memory, and this is device memory\n"
+      "  settings                    task_size=1073741824 (environment)\n");
 }
 
 TEST(PlanText, TasksAndPartsSayWhereTheLastDiffers) {

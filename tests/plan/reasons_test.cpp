@@ -74,5 +74,17 @@ TEST(Reasons, TheVendorsLibraryIsNamedWithItsVersionAndCode) {
   EXPECT_THAT(say(scene, Reason::vendor_refused), HasSubstr("(EINVAL)"));
 }
 
+TEST(Reasons, WhichWayTheVendorsLibraryGoesIsSaid) {
+  Scene scene = direct_scene();
+  EXPECT_THAT(say(scene, Reason::not_preferred, Route::p2pdma), HasSubstr("goes by nvidia-fs"));
+  EXPECT_THAT(say(scene, Reason::not_preferred, Route::nvfs), HasSubstr("page cache"));
+  scene.machine.p2pdma_pages = true;
+  EXPECT_THAT(say(scene, Reason::not_preferred, Route::nvfs), HasSubstr("P2PDMA switched on"));
+  EXPECT_THAT(say(scene, Reason::not_preferred, Route::p2pdma), HasSubstr("page cache"));
+  scene.machine.vendor_version = 1120;
+  EXPECT_THAT(say(scene, Reason::vendor_unusable, Route::p2pdma), HasSubstr("came with 1.13"));
+  EXPECT_THAT(say(scene, Reason::not_published, Route::p2pdma), HasSubstr("CONFIG_PCI_P2PDMA"));
+}
+
 }  // namespace
 }  // namespace straightway::plan

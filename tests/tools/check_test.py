@@ -16,7 +16,7 @@ FILES = {
     "container": ("/app/model", 1, 0),
     "lvm-laptop": ("/home/u/model", 1, 0),
     "nvfs-server": ("/data/model", 0, 0),
-    "p2pdma-server": ("/data/model", 1, 0),
+    "p2pdma-server": ("/data/model", 0, 0),
     "wsl": ("/home/u/model", 1, 1),
 }
 

@@ -18,6 +18,26 @@ void fake_cufile_direct(int on) {
   state().direct = on != 0;
 }
 
+void fake_cufile_has_p2pdma(int how) {
+  const Lock lock(state().mutex);
+  state().has_p2pdma = how;
+}
+
+void fake_cufile_user_p2pdma(int on) {
+  const Lock lock(state().mutex);
+  state().user_p2pdma = state().p2pdma = on != 0;
+}
+
+int fake_cufile_p2pdma_is_on() {
+  const Lock lock(state().mutex);
+  return state().p2pdma ? 1 : 0;
+}
+
+std::uint64_t fake_cufile_p2pdma() {
+  const Lock lock(state().mutex);
+  return state().counters[0].p2pdma + state().counters[1].p2pdma;
+}
+
 void fake_cufile_answer_open(int code) {
   const Lock lock(state().mutex);
   state().open_answer = code;
@@ -107,6 +127,8 @@ void fake_cufile_heal() {
   state().told_transfers = 0;
   state().register_answer = success;
   state().direct = state().silent = state().lying = false;
+  state().has_p2pdma = 0;
+  state().user_p2pdma = state().p2pdma = false;
   state().open_answer = state().version_answer = state().buffer_answer = success;
   state().version = usual_version;
   state().holding = false;

@@ -48,9 +48,12 @@ void count(Way way, std::size_t wanted, std::size_t moved) {
   State& s = state();
   const auto parts = parts_of(wanted, s.parallel_io);
   auto& of = s.counters[way == Way::read ? 0 : 1];
-  const bool says_direct = s.direct && !s.silent;
-  (says_direct ? of.nvfs : of.posix) += parts;
-  if (!says_direct || s.lying) return;
+  if (s.silent || (!goes_by_p2pdma() && !goes_by_nvfs())) {
+    of.posix += parts;
+    return;
+  }
+  (goes_by_p2pdma() ? of.p2pdma : of.nvfs) += parts;
+  if (goes_by_p2pdma() || s.lying) return;  // nvidia-fs sees nothing of it
   auto& kernel = s.kernel[way == Way::read ? 0 : 1];
   kernel.nvfs += parts;
   kernel.bytes += moved;
@@ -91,11 +94,19 @@ ssize_t move_bytes(Way way, int fd, char* at, std::size_t size, off_t offset) {
 
 }  // namespace
 
+bool goes_by_p2pdma() { return state().p2pdma && state().has_p2pdma != 0; }
+
+// The switch goes before it, whether P2PDMA is there or not.
+bool goes_by_nvfs() { return state().direct && !state().p2pdma; }
+
 State& state() {
   static State* const made = [] {
     auto* fresh = new State;
     fresh->register_answer = number("FAKE_CUFILE_REGISTER", 0);
     fresh->direct = number("FAKE_CUFILE_DIRECT", 0) != 0;
+    fresh->has_p2pdma = number("FAKE_CUFILE_P2PDMA", 0);
+    const char* wish = std::getenv("CUFILE_USE_PCIP2PDMA");
+    fresh->user_p2pdma = fresh->p2pdma = wish != nullptr && std::string(wish) == "true";
     fresh->version = number("FAKE_CUFILE_VERSION", usual_version);
     fresh->open_answer = number("FAKE_CUFILE_OPEN", 0);
     fresh->silent = number("FAKE_CUFILE_SILENT", 0) != 0;
@@ -119,6 +130,10 @@ ssize_t transfer(Way way, void* handle, void* memory, std::size_t size, off_t fi
     Lock lock(s.mutex);
     if (!s.handles.contains(file)) return -handle_not_registered;
     fd = file->fd;
+    if (goes_by_p2pdma() && s.has_p2pdma == 2) {
+      errno = EREMOTEIO;
+      return -1;
+    }
     registered = s.buffers.contains(memory);
     if (registered) ++s.users[memory];
     if (s.holding) {
@@ -203,6 +218,7 @@ FAKE_EXPORT CufileError cuFileDriverClose_v2() {
   if (state().open_count == 0) return answer(driver_not_initialised);
   if (--state().open_count == 0) {
     state().allow_compat = state().parallel_io = true;
+    state().p2pdma = state().user_p2pdma;
     state().counting = false;
     state().stats_level = 0;
   }
@@ -228,6 +244,18 @@ FAKE_EXPORT CufileError cuFileSetParameterBool(int parameter, bool value) {
   if (state().open_count != 0) return answer(driver_already_open);
   if (parameter == 1) state().allow_compat = value;
   if (parameter == 4) state().parallel_io = value;
+  if (parameter == 7) state().p2pdma = value;
+  return answer(success);
+}
+
+FAKE_EXPORT CufileError cuFileGetParameterBool(int parameter, bool* value) {
+  const Lock lock(state().mutex);
+  if (value == nullptr || (parameter != 1 && parameter != 4 && parameter != 7)) {
+    return answer(invalid_value);
+  }
+  *value = parameter == 1   ? state().allow_compat
+           : parameter == 4 ? state().parallel_io
+                            : state().p2pdma;
   return answer(success);
 }
 
@@ -268,7 +296,7 @@ FAKE_EXPORT CufileError cuFileGetStatsL3(void* out) {
   std::memcpy(at, &gpus, sizeof gpus);
   for (const std::size_t i : {0, 1}) {
     const auto& of = s.counters[i];
-    const std::uint64_t ways[] = {of.nvfs + of.posix, 0, of.nvfs, of.posix};
+    const std::uint64_t ways[] = {of.nvfs + of.p2pdma + of.posix, of.p2pdma, of.nvfs, of.posix};
     std::memcpy(at + 8 + (i == 0 ? 48 : 152), ways, sizeof ways);
   }
   return answer(success);
@@ -279,6 +307,7 @@ FAKE_EXPORT CufileError cuFileDriverGetProperties(CufileProperties* out) {
   *out = {};
   out->major_version = state().direct ? 2 : 0;
   out->minor_version = state().direct ? 28 : 0;
+  out->features = goes_by_p2pdma() ? 0x1f : 0xf;
   out->max_direct_io_kib = 16384;
   out->max_device_cache_kib = 131072;
   out->per_buffer_cache_kib = 1024;
@@ -297,7 +326,8 @@ FAKE_EXPORT CufileError cuFileHandleRegister(void** out, CufileDescriptor* descr
   if (state().register_answer != success) return answer(state().register_answer);
   if (descriptor == nullptr || descriptor->type != 1) return answer(invalid_value);
   // A library that copies in silence heeds nothing.
-  if (!state().allow_compat && !state().direct && !state().silent) return answer(io_not_supported);
+  const bool direct = goes_by_p2pdma() || goes_by_nvfs();
+  if (!state().allow_compat && !direct && !state().silent) return answer(io_not_supported);
   auto* file = new File{descriptor->fd};
   state().handles.insert(file);
   *out = file;

@@ -43,6 +43,7 @@ struct File {
 
 struct Counter {
   std::uint64_t nvfs = 0;
+  std::uint64_t p2pdma = 0;
   std::uint64_t posix = 0;
   std::uint64_t bytes = 0;
 };
@@ -53,6 +54,9 @@ struct State {
   int open_answer = 0;
   int version = usual_version;
   bool direct = false;
+  int has_p2pdma = 0;        // 2: and this file system has not
+  bool user_p2pdma = false;  // the switch, by settings of the program's own
+  bool p2pdma = false;       // and as it stands
   bool silent = false;
   bool lying = false;
   bool allow_compat = true;
@@ -102,6 +106,9 @@ State& state();  // never freed
 enum class Way { read, write };
 // Writes nvidia-fs's counters where they are kept. Under the lock.
 void write_kernel_stats();
+// Whether transfers go by P2PDMA, or else by nvidia-fs. Under the lock.
+bool goes_by_p2pdma();
+bool goes_by_nvfs();
 // Remembers the library of this return address as the caller.
 void note_caller(const void* return_address);
 // Calls functions that it exports, by their names.
