@@ -35,13 +35,13 @@ Result<Attachment> attach_host(const MemoryRange& memory) {
   return Attachment{nullptr, memory.address, memory.address};
 }
 
-Posix::Posix(const os::Syscalls& syscalls, bool measure_disk) : syscalls_(syscalls) {
+Posix::Posix(const os::Syscalls& syscalls, bool measure_disk)
+    : syscalls_(syscalls), measures_disk_(measure_disk) {
   capabilities_.name = "posix";
   capabilities_.largest_segment_bytes = largest_segment_bytes;
   capabilities_.depth = depth;
   capabilities_.threads = 1;
   done_.reserve(depth);
-  if (measure_disk) account_.emplace();
 }
 
 Result<Attachment> Posix::attach(const FileRef& file) { return attach_descriptors(file); }
@@ -69,7 +69,11 @@ Completion Posix::move(const Segment& segment) const {
   return completion;
 }
 
-std::int64_t Posix::disk_reads() const { return account_ ? account_->read_bytes() : -1; }
+std::int64_t Posix::disk_reads() {
+  if (!measures_disk_) return -1;
+  if (!account_) account_.emplace();
+  return account_->read_bytes();
+}
 
 // Of the completions from `first` on: of one transfer, whose receipt adds them up.
 void Posix::count_disk(std::size_t first, std::int64_t before, std::int64_t after) {

@@ -15,7 +15,7 @@ class Posix final : public Transport {
  public:
   // measure_disk: ask what this thread made the disk read, around the segments of one transfer that
   // come at once: a look costs as much as a small read. The transport then belongs to the thread
-  // that made it.
+  // that submits first.
   explicit Posix(const os::Syscalls& syscalls, bool measure_disk = false);
   const Capabilities& capabilities() const override { return capabilities_; }
   Result<Attachment> attach(const FileRef& file) override;
@@ -25,14 +25,15 @@ class Posix final : public Transport {
 
  private:
   Completion move(const Segment& segment) const;
-  std::int64_t disk_reads() const;
+  std::int64_t disk_reads();
   void count_disk(std::size_t first, std::int64_t before, std::int64_t after);
   std::int64_t read(const Segment& segment) const;
 
   const os::Syscalls& syscalls_;
   Capabilities capabilities_;
   std::vector<Completion> done_;
-  std::optional<os::DiskAccount> account_;
+  const bool measures_disk_;
+  std::optional<os::DiskAccount> account_;  // of the thread that submits
 };
 
 // What posix and uring take of a file: its descriptors.

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <thread>
 
+#include "os/descriptor.hpp"
+#include "os/disk_account.hpp"
 #include "straightway/file.hpp"
 #include "tests/cases/in_child.hpp"
 #include "tests/memory/gpu_fixture.hpp"
@@ -44,6 +46,32 @@ class GpuFile : public memory::Gpu {
   std::shared_ptr<Context> context;
   memory::cuda::DevicePointer device = 0;
 };
+
+// What one thread made the storage read when it read the file by itself past the page cache.
+std::int64_t plain_disk_bytes(const std::string& path, std::size_t size) {
+  const os::Descriptor direct(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  if (!direct) return -1;
+  ::fsync(direct.get());
+  std::vector<char> memory(size + 4096);
+  const auto begin = (reinterpret_cast<std::uint64_t>(memory.data()) + 4095) & ~4095ULL;
+  const os::DiskAccount account;
+  const auto before = account.read_bytes();
+  if (::pread(direct.get(), reinterpret_cast<void*>(begin), size, 0) < 0) return -1;
+  return account.read_bytes() - before;
+}
+
+TEST_F(GpuFile, AReceiptSaysWhatTheDiskReadForAStagedRead) {
+  constexpr std::size_t size = 4 << 20;
+  const auto file = open();
+  if (plain_disk_bytes(path, size) != size) GTEST_SKIP() << "O_DIRECT reads no disk here";
+  CallOptions options;
+  options.cache = Cache::bypass;
+  const auto receipt = file.read_into(at(device, size), options);
+  ASSERT_TRUE(receipt) << receipt.error().message();
+  EXPECT_EQ(receipt->routes[index(Route::staged)].bytes, size);
+  EXPECT_TRUE(receipt->disk_measured);
+  EXPECT_EQ(receipt->disk_bytes, size);
+}
 
 TEST_F(GpuFile, ReadsEveryOffsetSizeAndPointerStaged) {
   const auto file = open();

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "os/disk_account.hpp"
@@ -83,6 +84,34 @@ TEST(Posix, TellsEachTransferWhatTheDiskReadForIt) {
   EXPECT_EQ(sums[2], 0);
   ::close(cached);
   ::close(direct);
+}
+
+// Whoever made it: a copier's transport may be made by the thread that starts the copier.
+TEST(Posix, MeasuresTheThreadThatSubmits) {
+  constexpr std::size_t size = 64 << 10;
+  const tests::TempFolder folder;
+  const auto path = folder.write("a", tests::pattern(size));
+  const int direct = ::open(path.c_str(), O_RDONLY | O_DIRECT);
+  std::vector<char> memory(size + 4096);
+  Segment segment;
+  segment.file = static_cast<std::uint64_t>(direct);
+  segment.address = (reinterpret_cast<std::uint64_t>(memory.data()) + 4095) & ~4095ULL;
+  segment.size_bytes = size;
+  Posix posix(os::kernel(), true);
+  Completion completion;
+  std::int64_t plain = 0;
+  std::thread([&] {
+    const os::DiskAccount account;
+    const auto before = account.read_bytes();
+    if (::pread(direct, reinterpret_cast<void*>(segment.address), size, 0) > 0) {
+      plain = account.read_bytes() - before;
+    }
+    posix.submit({&segment, 1});
+    posix.reap({&completion, 1});
+  }).join();
+  ::close(direct);
+  if (plain != size) GTEST_SKIP() << "O_DIRECT reads no disk here, or the kernel keeps no accounts";
+  EXPECT_EQ(completion.disk_bytes, static_cast<std::int64_t>(size));
 }
 
 TEST(Posix, KeepsAtMostItsDepth) {
