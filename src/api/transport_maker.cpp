@@ -65,8 +65,8 @@ Result<std::unique_ptr<transport::Transport>> TransportMaker::operator()(
         return std::unique_ptr<transport::Transport>(std::move(*uring));
       }
     }
-    return std::unique_ptr<transport::Transport>(
-        std::make_unique<transport::Threaded>(posix(), threads, wake, limit));
+    return std::unique_ptr<transport::Transport>(std::make_unique<transport::Threaded>(
+        posix(), threads, wake, key.direct_io ? nullptr : limit));
   }
   if (key.vendor) return vendor(key, space, wake);
   if (key.pinned_cache) {

@@ -64,10 +64,15 @@ Needs needs_of(const TransferSpec& spec, SpaceKind space) {
   return needs;
 }
 
+// Whether copiers have much to do for it, of what takes CPUs.
 bool is_large(const TransferSpec& spec) {
   std::uint64_t bytes = 0;
   for (const auto& leg : spec.legs) {
-    bytes += leg.range.size_bytes;
+    for (std::uint8_t i = 0; i < leg.run_count; ++i) {
+      const auto& run = leg.runs[i];
+      const bool copied = run.route == Route::staged || run.route == Route::buffered;
+      if (copied && !run.direct_io) bytes += run.file.size_bytes;
+    }
     if (bytes > CopierShare::large_transfer_bytes) return true;
   }
   return false;
@@ -167,9 +172,14 @@ void Pump::Loop::run() {
 void Pump::Loop::keep_share(std::uint64_t now) {
   if (!share) return;
   const bool working = std::any_of(actives.begin(), actives.end(), [](const Active& active) {
-    return active.order != nullptr && active.is_large;
+    return active.transfer != nullptr && active.is_large;
   });
-  keep_share_ns = share->keep(working, now);
+  keep_share_ns = UINT64_MAX;
+  try {
+    keep_share_ns = share->keep(working, now);
+  } catch (const std::bad_alloc&) {
+    // what was seen last holds until the next look
+  }
 }
 
 bool Pump::Loop::take_orders() {

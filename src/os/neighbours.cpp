@@ -72,7 +72,8 @@ std::int64_t speaker(const struct flock& lock) {
 }  // namespace
 
 int Neighbours::file() {
-  std::call_once(opened_, [&] { file_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)); });
+  const std::lock_guard lock(opening_);
+  if (!file_) file_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   return file_.get();
 }
 
@@ -95,6 +96,7 @@ void Neighbours::withdraw() {
 // again.
 std::vector<std::uint32_t> Neighbours::look(bool same_quota) {
   std::vector<std::uint32_t> found;
+  std::vector<std::int64_t> known;  // locks of others can cut a word into several answers
   std::vector<Span> unasked{{0, most_processes * room}};
   const auto end = std::chrono::steady_clock::now() + longest_look;
   for (int i = 0; i < most_questions && !unasked.empty(); ++i) {
@@ -108,7 +110,9 @@ std::vector<std::uint32_t> Neighbours::look(bool same_quota) {
     const auto behind = lock.l_start + lock.l_len;  // no length: it never ends
     if (lock.l_len > 0 && behind < span.end) unasked.push_back({behind, span.end});
     const auto pid = speaker(lock);
-    if (pid == 0 || !is_of_this_user(pid) || !shares_cpus(pid)) continue;
+    if (pid == 0 || std::find(known.begin(), known.end(), pid) != known.end()) continue;
+    known.push_back(pid);
+    if (!is_of_this_user(pid) || !shares_cpus(pid)) continue;
     if (same_quota && !shares_quota(pid)) continue;
     found.push_back(static_cast<std::uint32_t>(lock.l_len));
   }

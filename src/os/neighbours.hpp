@@ -34,7 +34,7 @@ class Neighbours {
   int file();
 
   const std::string path_;
-  std::once_flag opened_;
+  std::mutex opening_;
   Descriptor file_;
 };
 

@@ -185,11 +185,14 @@ bool Staged::work_once(Lock& lock, Transport& host) {
     const bool to_watch = !tickets_.empty() && !watched_ && !writes_to_cache(load->segments[0]);
     if (to_watch || drainable() != nullptr) idle_.call(1);
     auto* ring = memory(load->at) - load->at;
+    const bool copies = !load->segments[0].direct_io;
     ++busy_;
+    copying_ += copies;
     lock.unlock();
     load->move_by(host, ring);
     lock_soon(lock);
     --busy_;
+    copying_ -= copies;
     settle(*load);
     count_starving();
     advance();
@@ -288,7 +291,7 @@ Load* Staged::next_load() {
 std::uint32_t Staged::copiers_left(const Segment& segment) const {
   if (segment.direct_io) return UINT32_MAX;
   const auto limit = copiers_now(limit_);
-  return limit > busy_ ? limit - busy_ : 0;
+  return limit > copying_ ? limit - copying_ : 0;
 }
 
 // A file's page cache takes one writer at a time: more only wait for the same lock.

@@ -108,11 +108,12 @@ class Staged final : public Transport {
   Fifo<std::uint64_t> tickets_;  // of the runs in flight, in order
   std::vector<Completion> done_;
   std::uint64_t done_bytes_ = 0;
-  Sleepers idle_;           // copiers that have nothing to do
-  std::uint32_t busy_ = 0;  // that move a load
-  bool watched_ = false;    // somebody looks at the copies in flight
-  bool fresh_ = false;      // nothing of what began on an empty ring was reported yet
-  bool told_ = false;       // the wake-up object was signalled, and nobody reaped since
+  Sleepers idle_;              // copiers that have nothing to do
+  std::uint32_t busy_ = 0;     // that move a load
+  std::uint32_t copying_ = 0;  // of those, not by direct I/O
+  bool watched_ = false;       // somebody looks at the copies in flight
+  bool fresh_ = false;         // nothing of what began on an empty ring was reported yet
+  bool told_ = false;          // the wake-up object was signalled, and nobody reaped since
   std::shared_ptr<const Error> broken_;  // the lane's sticky error: nothing more can be copied
   const std::uint32_t most_copiers_;
   std::uint32_t copiers_wanted_;

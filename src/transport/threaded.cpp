@@ -79,8 +79,10 @@ std::size_t Threaded::submit(std::span<const Segment> segments) {
     for (const auto& segment : segments.first(count)) queue_bytes_ += segment.size_bytes;
     waiting = queue_.size() - std::min<std::size_t>(idle_, queue_.size());
   }
-  const auto most = std::min(capabilities_.threads, copiers_now(limit_));
-  for (; waiting > 0 && workers_.size() < most; --waiting) start_worker();
+  const auto limit = copiers_now(limit_);
+  for (; waiting > 0 && workers_.size() < std::min(capabilities_.threads, limit); --waiting) {
+    start_worker();
+  }
   in_flight_ += static_cast<std::uint32_t>(count);
   if (workers_.empty()) {  // not one thread to be had
     const std::lock_guard lock(mutex_);
