@@ -51,10 +51,9 @@ struct Prepared {
 // Whether what comes of it says something about its way: by a direct path, or past one.
 bool is_judged(const Plan& plan) {
   const auto* end = plan.runs.data() + plan.run_count;
-  return std::any_of(plan.runs.data(), end, [&](const Run& run) {
-    return run.route == Route::p2pdma || run.reason == Reason::fell_back ||
-           plan::may_take_vendor(run, plan.request.memory.space);
-  });
+  return takes_vendor(plan) || std::any_of(plan.runs.data(), end, [](const Run& run) {
+           return run.route == Route::p2pdma || run.reason == Reason::fell_back;
+         });
 }
 
 Result<void> Prepared::add(const CallRange& range, Plan plan) {
@@ -147,7 +146,9 @@ void Prepared::undo_preallocation() const {
 void Prepared::complete_spec() {
   spec.direction = direction();
   spec.may_fall_back = may_fall_back(first());
-  spec.vendor_route = plan::vendor_route(*first().machine);
+  for (const auto& plan : plans) {  // the last knows what loading the library changed
+    if (takes_vendor(plan)) spec.vendor_route = plan::vendor_route(*plan.machine);
+  }
   if (options.deadline) {
     spec.deadline_ns = queued_ns + static_cast<std::uint64_t>(options.deadline->count());
   }

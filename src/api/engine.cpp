@@ -260,8 +260,10 @@ std::shared_ptr<const MachineFacts> Engine::machine(bool with_gpu) {
     facts.cuda_simulated = state.simulated;
     live.machine_has_gpu = true;
   }
-  if (!live.machine && !plan::wants_p2pdma(facts, settings_->cufile.use_pci_p2pdma.value)) {
-    facts.p2pdma_pages = false;  // they are not asked for
+  // Looked at only where they matter.
+  if (!live.machine && facts.vendor_library &&
+      plan::wants_p2pdma(facts, settings_->cufile.use_pci_p2pdma.value)) {
+    facts.p2pdma_pages = os::has_gpu_pages(root_, facts.kernel);
   }
   live.machine = std::make_shared<const MachineFacts>(std::move(facts));
   return live.machine;
@@ -282,7 +284,9 @@ Result<std::shared_ptr<transport::CufileLibrary>> Engine::vendor_library() {
   }
   const auto known = machine(true);
   auto& live = parts();
-  auto library = live.vendor_ways->library(known->vendor_path, known->p2pdma_pages);
+  const transport::P2pdmaWish wish{plan::vendor_route(*known) == Route::p2pdma,
+                                   settings_->cufile.use_pci_p2pdma.value};
+  auto library = live.vendor_ways->library(known->vendor_path, wish);
   const std::lock_guard lock(live.mutex);
   auto facts = *live.machine;
   facts.vendor_version = library ? (*library)->version() : 0;

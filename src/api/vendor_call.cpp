@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "os/cufile_codes.hpp"
 #include "plan/planner.hpp"
 #include "plan/runs.hpp"
 
@@ -10,13 +11,9 @@ namespace straightway {
 namespace {
 
 // Says something of the memory, nothing of the storage.
-constexpr std::int32_t shorter_registration = 5017;
-
-bool uses_vendor(const Plan& plan) {
-  const auto* end = plan.runs.data() + plan.run_count;
-  return std::any_of(plan.runs.data(), end, [&](const Run& run) {
-    return plan::may_take_vendor(run, plan.request.memory.space);
-  });
+bool speaks_of_memory(std::int32_t code) {
+  constexpr std::int32_t shorter_registration = 5017;
+  return code == shorter_registration || os::lacks_room(code);
 }
 
 // why_not: why the library cannot be used for this call, or empty.
@@ -93,6 +90,13 @@ void count_as(Receipt& receipt, Route way, const Evidence& evidence) {
 
 }  // namespace
 
+bool takes_vendor(const Plan& plan) {
+  const auto* end = plan.runs.data() + plan.run_count;
+  return std::any_of(plan.runs.data(), end, [&](const Run& run) {
+    return plan::may_take_vendor(run, plan.request.memory.space);
+  });
+}
+
 std::shared_ptr<const FileFacts> vendor_facts(OpenFile& file) {
   const auto known = file.engine->vendor_ways().known(file.storage());
   const auto refused = file.vendor_code();
@@ -104,7 +108,7 @@ std::shared_ptr<const FileFacts> vendor_facts(OpenFile& file) {
 }
 
 bool try_vendor(Plan& plan, const CallRange& range) {
-  if (!uses_vendor(plan)) return false;
+  if (!takes_vendor(plan)) return false;
   auto& file = *range.file;
   if (file.cufile() && !transport::CufileLibrary::inside()) return false;
   // secure_direct says why there is none.
@@ -140,7 +144,7 @@ void count_fallback(const std::vector<Plan>& plans, Receipt& receipt) {
 
 std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,
                                       const std::vector<Plan>& plans) {
-  if (std::none_of(plans.begin(), plans.end(), uses_vendor)) return {};
+  if (std::none_of(plans.begin(), plans.end(), takes_vendor)) return {};
   auto library = ranges.front().file->engine->vendor_ways().loaded();
   if (!library) return {};
   auto before = library->counts(plans.front().request.direction);
@@ -165,7 +169,7 @@ Result<void> judge_vendor(const std::vector<CallRange>& ranges, const std::vecto
     count_as(receipt, Route::p2pdma, claim);
   } else if (said == CufileSaid::copied) {
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-      if (!uses_vendor(plans[i])) continue;
+      if (!takes_vendor(plans[i])) continue;
       ranges[i].file->engine->vendor_ways().learn_copies(ranges[i].file->storage());
     }
     count_as_copied(receipt);
@@ -182,9 +186,9 @@ void learn_of_vendor(const std::vector<CallRange>& ranges, const std::vector<Pla
   const bool refused =
       error && error->kind == ErrorKind::route_refused && error->origin == ErrorOrigin::cufile;
   const auto code = fell_back ? receipt.fallback_code : refused ? error->code : 0;
-  if (code == 0 || code == shorter_registration) return;
+  if (code == 0 || speaks_of_memory(code)) return;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    if (!uses_vendor(plans[i])) continue;
+    if (!takes_vendor(plans[i])) continue;
     ranges[i].file->engine->vendor_ways().learn_refusal(ranges[i].file->storage(), code);
   }
 }

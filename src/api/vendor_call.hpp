@@ -13,6 +13,9 @@
 
 namespace straightway {
 
+// Whether some of its bytes may go through the vendor's library.
+bool takes_vendor(const Plan& plan);
+
 // The file's facts with what is known of the vendor's library and it.
 std::shared_ptr<const FileFacts> vendor_facts(OpenFile& file);
 

@@ -5,9 +5,9 @@
 namespace straightway {
 
 Result<std::shared_ptr<transport::CufileLibrary>> VendorWays::library(const std::string& path,
-                                                                      bool wants_p2pdma) {
+                                                                      transport::P2pdmaWish wish) {
   const std::lock_guard lock(loading_mutex_);
-  if (!outcome_) outcome_ = transport::CufileLibrary::open(path, wants_p2pdma, root_);
+  if (!outcome_) outcome_ = transport::CufileLibrary::open(path, wish, root_);
   return *outcome_;
 }
 

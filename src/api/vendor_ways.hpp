@@ -21,7 +21,7 @@ class VendorWays {
 
   // Loads it on the first call, which takes long; the outcome stays. Only after cuInit succeeded.
   Result<std::shared_ptr<transport::CufileLibrary>> library(const std::string& path,
-                                                            bool wants_p2pdma);
+                                                            transport::P2pdmaWish wish);
   // Null before that, and where it failed.
   std::shared_ptr<transport::CufileLibrary> loaded();
 

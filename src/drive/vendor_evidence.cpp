@@ -78,8 +78,10 @@ CufileSaid what_counters_say(const CufileCounts& before, const CufileCounts& aft
   // Copies in this process, and as many direct calls of somebody else: the sum only looks right.
   const bool others = counted.sound && counted.posix > 0;
   if (kernel == CufileSaid::kernel_counted && others) return CufileSaid::nothing;
-  // Nor does nvidia-fs see P2PDMA: what it counted is somebody else's.
-  const bool unseen = kernel == CufileSaid::kernel_counted && counted.p2pdma > 0;
+  // Nor does nvidia-fs see P2PDMA: what it counted is somebody else's. So it may be where P2PDMA is
+  // switched on, and the library does not say how much went by it.
+  const bool may_be_p2pdma = counted.sound ? counted.p2pdma > 0 : after.p2pdma_on;
+  const bool unseen = kernel == CufileSaid::kernel_counted && may_be_p2pdma;
   return kernel == CufileSaid::nothing || unseen ? library : kernel;
 }
 

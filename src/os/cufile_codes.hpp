@@ -18,5 +18,7 @@ CodeText describe_cufile(int code);
 std::string cufile_text(int code);
 // Whether it is one of cuFile's, and no errno.
 constexpr bool is_cufile_code(int code) { return code > 5000; }
+// Whether it says that not enough of the device's memory can be shown at once.
+constexpr bool lacks_room(int code) { return code == 5016 || code == 5036 || code == 5045; }
 
 }  // namespace straightway::os

@@ -16,8 +16,8 @@ namespace straightway::os {
 // prefix for /proc and /sys in tests ("" in life).
 FileFacts read_file_facts(int fd, const std::string& path, const std::string& root = "");
 
-// Everything but the cuda_* fields, which the cuda space fills, and what only loading the vendor's
-// library tells. vendor_library: as the setting.
+// Everything but the cuda_* fields, which the cuda space fills, what only loading the vendor's
+// library tells, and p2pdma_pages (has_gpu_pages). vendor_library: as the setting.
 MachineFacts read_machine_facts(const std::string& root = "",
                                 const std::string& vendor_library = "");
 

@@ -2,6 +2,7 @@
 
 #include "os/machine_facts.hpp"
 
+#include <dirent.h>
 #include <linux/io_uring.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 
 #include "os/facts.hpp"
 #include "os/nvfs_stats.hpp"
@@ -117,14 +119,26 @@ std::string vendor_path(const std::string& wanted, const std::string& root) {
   return find_vendor_library(library_path == nullptr ? "" : library_path, root);
 }
 
-// Its list of symbols says it too, and takes a tenth of a second to read: the vendor's library
-// knows.
+// Its list of symbols says it too, and takes a tenth of a second to read.
 bool may_publish_pages(const std::string& root, const std::string& release) {
   const auto config = read_text(root + "/boot/config-" + release, 2 << 20);
   return !config || config->find("CONFIG_PCI_P2PDMA=y") != std::string::npos;
 }
 
 }  // namespace
+
+bool has_gpu_pages(const std::string& root, const std::string& release) {
+  const std::string devices = root + "/sys/bus/pci/devices";
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(devices.c_str()), &::closedir);
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
+    if (entry->d_name[0] == '.') continue;
+    const std::string device = devices + "/" + entry->d_name;
+    if (read_number(device + "/p2pmem/size").value_or(0) == 0) continue;
+    if (!read_text(device + "/vendor", 16).value_or("").starts_with("0x10de")) continue;
+    return may_publish_pages(root, release);
+  }
+  return false;
+}
 
 std::optional<std::uint32_t> quota_cpus(const std::string& root) {
   std::optional<std::uint32_t> least;
@@ -169,7 +183,6 @@ MachineFacts read_machine_facts(const std::string& root, const std::string& vend
   facts.wsl = is_wsl(facts.kernel);
   facts.vendor_path = vendor_path(vendor_library, root);
   facts.vendor_library = !facts.vendor_path.empty();
-  facts.p2pdma_pages = !facts.vendor_library || may_publish_pages(root, facts.kernel);
   facts.routes_built |= 1U << index(Route::p2pdma);
   probe_uring(facts);
   return facts;

@@ -18,6 +18,10 @@ UsableCpus usable_cpus(const std::string& root = "");
 // tightest of the group and those above it counts.
 std::optional<std::uint32_t> quota_cpus(const std::string& root);
 
+// Whether the kernel publishes memory of a GPU of NVIDIA, as /sys shows it, and its configuration
+// does not say that it cannot. Looks at every PCI device. release: MachineFacts::kernel.
+bool has_gpu_pages(const std::string& root, const std::string& release);
+
 // Whether a file is a libcufile.so.0 that is not Straightway's own, as far as its bytes tell.
 bool is_vendor_library(const std::string& path);
 

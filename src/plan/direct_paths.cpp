@@ -104,7 +104,8 @@ void add_file(Lacking& lacking, const FileFacts& file) {
 Lacking lacking_for_nvfs(const FileFacts& file, const MachineFacts& machine) {
   Lacking lacking;
   add_nvfs_machine(lacking, machine);
-  add(lacking, machine.nvfs_loaded && machine.p2pdma_pages, Reason::not_preferred);
+  add(lacking, machine.nvfs_loaded && vendor_route(machine) == Route::p2pdma,
+      Reason::not_preferred);
   add_file(lacking, file);
   add(lacking, !built(Route::nvfs, machine), Reason::route_not_built);
   return lacking;
@@ -118,8 +119,11 @@ Lacking lacking_for_p2pdma(const FileFacts& file, const MachineFacts& machine) {
   add(lacking, machine.wsl, Reason::on_wsl);
   const Reason kernel = kernel_refusal(machine);
   add(lacking, kernel != Reason::none, kernel);
-  add(lacking, !machine.p2pdma_pages,
-      is_nvfs_usable(machine) ? Reason::not_preferred : Reason::not_published);
+  if (is_nvfs_usable(machine)) {
+    add(lacking, !machine.p2pdma_pages, Reason::not_preferred);
+  } else {  // without the library nobody looked for them
+    add(lacking, machine.vendor_library && !machine.p2pdma_pages, Reason::not_published);
+  }
   add_vendor(lacking, machine);
   const auto version = machine.vendor_version;
   add(lacking, version != 0 && version < first_library, Reason::vendor_unusable);
@@ -141,7 +145,9 @@ bool wants_p2pdma(const MachineFacts& machine, bool asked) {
 }
 
 Route vendor_route(const MachineFacts& machine) {
-  return machine.p2pdma_pages ? Route::p2pdma : Route::nvfs;
+  const bool takes_pages =
+      machine.p2pdma_pages && kernel_refusal(machine) != Reason::kernel_without_p2pdma;
+  return takes_pages ? Route::p2pdma : Route::nvfs;
 }
 
 // A trial itself would do harm on the broken kernel, so one of unknown version is not tried.

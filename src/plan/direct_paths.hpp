@@ -24,7 +24,8 @@ bool has_nvfs(const MachineFacts& machine);
 // and goes before nvidia-fs. asked: by the user's own settings of cuFile.
 bool wants_p2pdma(const MachineFacts& machine, bool asked);
 
-// The way that the vendor's library goes here.
+// The way that the vendor's library goes here. A kernel that is too old for P2PDMA leaves it
+// nvidia-fs, also where P2PDMA is switched on.
 Route vendor_route(const MachineFacts& machine);
 
 // Why the kernel cannot lend published device memory to direct I/O; none: it can.

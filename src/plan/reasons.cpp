@@ -140,9 +140,9 @@ std::string other_vendor_way(const Words& words) {
   if (!words.machine.nvfs_loaded || words.peer != nullptr) return {};
   if (words.route == Route::p2pdma && !words.machine.p2pdma_pages) {
     return "NVIDIA's libcufile goes by nvidia-fs here (CUFILE_USE_PCIP2PDMA=true switches P2PDMA "
-           "on, which goes first)";
+           "on, which goes first where a GPU's pages are published)";
   }
-  if (words.route == Route::nvfs && words.machine.p2pdma_pages) {
+  if (words.route == Route::nvfs && vendor_route(words.machine) == Route::p2pdma) {
     return "NVIDIA's libcufile has P2PDMA switched on, which goes before nvidia-fs";
   }
   return {};
@@ -287,8 +287,9 @@ std::string refused(Reason reason, const Words& words) {
       return no_block_device(words);
     case Reason::not_published:
       return words.peer != nullptr ? "the kernel publishes no pages for this device memory"
-                                   : "the kernel publishes no device memory here "
-                                     "(CONFIG_PCI_P2PDMA or use_pci_p2pdma is off)";
+                                   : "no GPU's memory is published here (no PCI device of vendor "
+                                     "0x10de in /sys/bus/pci/devices has a p2pmem/size above 0, "
+                                     "or CONFIG_PCI_P2PDMA or use_pci_p2pdma is off)";
     case Reason::kernel_without_p2pdma:
       return fmt::format("{} does not lend device memory to direct I/O, Linux 6.2 and newer do",
                          kernel(words));

@@ -122,9 +122,6 @@ std::int64_t sound_answer(std::int64_t result, int errno_code, std::uint64_t siz
   return result >= -last_code && os::is_cufile_code(static_cast<int>(-result)) ? result : -EIO;
 }
 
-// Not enough of the device's memory can be shown at once.
-bool lacks_room(int code) { return code == 5016 || code == 5036 || code == 5045; }
-
 }  // namespace
 
 struct CufileLibrary::Functions {
@@ -146,8 +143,7 @@ CufileLibrary::~CufileLibrary() {
   if (opened_) functions_->driver_close();
 }
 
-Result<std::shared_ptr<CufileLibrary>> CufileLibrary::open(const std::string& path,
-                                                           bool wants_p2pdma,
+Result<std::shared_ptr<CufileLibrary>> CufileLibrary::open(const std::string& path, P2pdmaWish wish,
                                                            const std::string& root) {
   const Visit visit;
   auto loaded = os::DynamicLibrary::open_isolated(path);
@@ -157,7 +153,7 @@ Result<std::shared_ptr<CufileLibrary>> CufileLibrary::open(const std::string& pa
   }
   std::shared_ptr<CufileLibrary> made(new CufileLibrary(std::move(*loaded), root));
   if (auto found = made->find_functions(); !found) return found.error();
-  if (auto open = made->open_driver(wants_p2pdma); !open) return open.error();
+  if (auto open = made->open_driver(wish); !open) return open.error();
   made->start_statistics();
   return made;
 }
@@ -189,13 +185,13 @@ bool CufileLibrary::has_p2pdma(unsigned features) const {
 }
 
 // Where nobody opened it before us, it is told neither to cut requests nor to copy in silence.
-Result<void> CufileLibrary::open_driver(bool wants_p2pdma) {
+Result<void> CufileLibrary::open_driver(P2pdmaWish wish) {
   const bool closed = functions_->use_count() == 0 && functions_->set_flag != nullptr;
-  const bool switches = closed && wants_p2pdma;
-  bool was_on = false;
+  const bool switches = closed && wish.on;
+  bool was_on = false;  // by a parameter: what the program's configuration has is not read yet
   if (switches && functions_->get_flag != nullptr) functions_->get_flag(flag_p2pdma, &was_on);
   const auto set_flags = [&](bool value) {
-    if (switches) functions_->set_flag(flag_p2pdma, !value || was_on);
+    if (switches) functions_->set_flag(flag_p2pdma, !value || was_on || wish.by_user);
     functions_->set_flag(flag_allow_compat, value);
     return functions_->set_flag(flag_parallel_io, value).code == 0;
   };
@@ -306,7 +302,7 @@ std::uint64_t CufileLibrary::register_what_fits(std::int32_t device, std::uint64
     if (size == 0) return 0;
     const auto status = functions_->buffer_register(reinterpret_cast<void*>(address), size, 0);
     if (status.code == 0) return size;
-    const bool may_fit = lacks_room(status.code);
+    const bool may_fit = os::lacks_room(status.code);
     give_room(device, size, may_fit ? size / 2 : UINT64_MAX);
     if (!may_fit) return 0;
     wanted = size / 2;
@@ -375,6 +371,7 @@ CufileCounts CufileLibrary::counts(Direction direction) {
   const Visit visit;
   const auto& counted = tally(direction);
   CufileCounts counts;
+  counts.p2pdma_on = p2pdma_;
   counts.knows_p2pdma = p2pdma_ || version_ >= first_with_p2pdma;
   counts.calls = counted.done.load();
   counts.bytes = counted.bytes.load();

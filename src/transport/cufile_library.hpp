@@ -34,6 +34,13 @@ struct CufileCounts {
   std::uint64_t p2pdma = 0;
   std::uint64_t posix = 0;
   bool knows_p2pdma = false;  // of this version, which may take it without a word
+  bool p2pdma_on = false;     // its switch, when the library was opened
+};
+
+// What becomes of the library's switch of P2PDMA.
+struct P2pdmaWish {
+  bool on = false;       // it is switched on
+  bool by_user = false;  // the program's own settings have it on, which shows once it is open
 };
 
 class CufileLibrary {
@@ -42,7 +49,7 @@ class CufileLibrary {
   // opened the library before. An error where it is too old, Straightway's own, or has neither
   // nvidia-fs nor P2PDMA: newer ones register files without any driver, and then copy. root: where
   // /proc is, in tests.
-  static Result<std::shared_ptr<CufileLibrary>> open(const std::string& path, bool wants_p2pdma,
+  static Result<std::shared_ptr<CufileLibrary>> open(const std::string& path, P2pdmaWish wish,
                                                      const std::string& root = "");
   // Closes what it opened. No transfer is under way, and no file registered.
   ~CufileLibrary();
@@ -95,7 +102,7 @@ class CufileLibrary {
   };
   CufileLibrary(os::DynamicLibrary library, std::string root);
   Result<void> find_functions();
-  Result<void> open_driver(bool wants_p2pdma);
+  Result<void> open_driver(P2pdmaWish wish);
   bool has_p2pdma(unsigned features) const;
   void start_statistics();
   Window& window(std::int32_t device);

@@ -1,6 +1,10 @@
 // The direct way through the vendor's library, over the simulated GPU and the library's stand-in.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -180,6 +184,14 @@ TEST_F(VendorCall, AListedErrorFallsBackOnceAndIsRemembered) {
   EXPECT_EQ(cufile.calls(), calls);
 }
 
+TEST_F(VendorCall, WhatSpeaksOfTheMemoryIsNotHeldAgainstTheStorage) {
+  for (const int code : {5016, 5017, 5036, 5045}) {
+    cufile.next_transfers(1, -code, 0);
+    EXPECT_EQ(file.read_into(memory(), past_cache()).value().fallback_code, code);
+    EXPECT_EQ(share(file.read_into(memory(), past_cache()).value(), Route::nvfs).bytes, size);
+  }
+}
+
 TEST_F(VendorCall, PartsThatFellBackCountAsPosix) {
   OpenOptions open;
   open.door = Door::cufile;
@@ -321,6 +333,23 @@ TEST_F(VendorCall, E5_WhatP2pdmaLacksIsNamedAndTheLibraryLeftAlone) {
   EXPECT_EQ(context->engine()->vendor_ways().loaded(), nullptr);
 }
 
+TEST_F(VendorCall, E5_WithoutPublishedPagesOfAGpuTheLibraryIsNotLoaded) {
+  for (const char* kept : {"vendor", "p2pmem/size"}) {
+    begin_p2pdma();
+    const std::string gpu = tree.root() + "/sys/bus/pci/devices/0000:17:00.0/";
+    const auto lost = std::string(kept) == "vendor" ? "p2pmem" : "vendor";
+    std::filesystem::remove_all(gpu + lost);
+    begin();
+    const auto receipt = file.read_into(memory(), past_cache()).value();
+    EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::not_published);
+    EXPECT_THAT(receipt.to_text(), HasSubstr("p2pmem/size"));
+    EXPECT_EQ(share(receipt, Route::staged).bytes, size);
+    EXPECT_FALSE(file.read_into(memory(), direct()));
+    EXPECT_EQ(context->engine()->vendor_ways().loaded(), nullptr);
+    EXPECT_EQ(cufile.open_count(), 0U);
+  }
+}
+
 TEST_F(VendorCall, E6_SilentCopiesInPlaceOfP2pdmaAreStagedAndRemembered) {
   cufile.copy_in_silence(1);
   begin_p2pdma();
@@ -391,6 +420,28 @@ TEST_F(VendorCall, WhereTheUserSwitchesItOnP2pdmaGoesBeforeNvidiaFs) {
   EXPECT_EQ(share(receipt, Route::p2pdma).bytes, size);
   EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::not_preferred);
   EXPECT_THAT(receipt.to_text(), HasSubstr("P2PDMA switched on"));
+}
+
+TEST_F(VendorCall, ColdBytesGoTheWayThatLoadingTheLibraryShowed) {
+  cufile.version(1150);  // whose counters are left alone
+  cufile.kernel_stats(nullptr, 0);
+  std::filesystem::remove(stats);
+  cufile.has_p2pdma(1);
+  cufile.user_p2pdma(1);
+  tree.write("proc/sys/kernel/osrelease", "6.17.4\n");
+  begin();
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ::fdatasync(fd);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+  CallOptions options;
+  options.cache = Cache::drop;
+  const std::vector<RangeRequest> ranges = {{100, 100, memory(100)},  // takes no library
+                                            {4 * mib, 8 * mib, memory(8 * mib, mib)}};
+  const auto receipt = file.read_ranges(ranges, options).value();
+  if (share(receipt, Route::staged).bytes > 200) GTEST_SKIP() << "the page cache keeps its pages";
+  EXPECT_EQ(share(receipt, Route::p2pdma).bytes, 8 * mib);
+  EXPECT_EQ(share(receipt, Route::nvfs).bytes, 0U);
 }
 
 TEST_F(VendorCall, BytesStandUnderTheWayThatWasCounted) {

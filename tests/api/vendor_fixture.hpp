@@ -60,6 +60,8 @@ class VendorCall : public memory::Gpu {
   void begin_p2pdma(const char* kernel = "6.17.4", OpenOptions open = {}) {
     std::filesystem::remove_all(tree.root() + "/proc/driver/nvidia-fs");
     tree.write("proc/sys/kernel/osrelease", std::string(kernel) + "\n");
+    tree.write("sys/bus/pci/devices/0000:17:00.0/vendor", "0x10de\n");
+    tree.write("sys/bus/pci/devices/0000:17:00.0/p2pmem/size", "137438953472\n");
     cufile.kernel_stats(nullptr, 0);
     cufile.direct(0);
     cufile.has_p2pdma(1);

@@ -172,7 +172,7 @@ Result<std::unique_ptr<Transport>> make_vendor(Wake& wake) {
   const auto space = cuda_space();
   if (!space) return space.error();
   const char* path = std::getenv("CONTRACT_VENDOR_LIBRARY");
-  auto library = transport::CufileLibrary::open(path == nullptr ? "/nowhere" : path, false);
+  auto library = transport::CufileLibrary::open(path == nullptr ? "/nowhere" : path, {});
   if (!library) {
     Error error = library.error();
     error.kind = ErrorKind::unsupported;

@@ -298,6 +298,10 @@ class P2pdmaTest(BehindTest):
         shutil.rmtree(self.folder / "proc/driver")
         (self.folder / "proc/sys/kernel").mkdir(parents=True)
         (self.folder / "proc/sys/kernel/osrelease").write_text("6.17.4\n")
+        gpu = self.folder / "sys/bus/pci/devices/0000:17:00.0"
+        (gpu / "p2pmem").mkdir(parents=True)
+        (gpu / "vendor").write_text("0x10de\n")
+        (gpu / "p2pmem/size").write_text("137438953472\n")
 
     def environment(self, **changes: str) -> dict[str, str]:
         told = {

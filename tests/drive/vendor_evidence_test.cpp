@@ -94,6 +94,16 @@ TEST(VendorEvidence, CallsByP2pdmaAreNotWhatNvidiaFsCounted) {
   EXPECT_EQ(look.said(), CufileSaid::copied);
 }
 
+TEST(VendorEvidence, WithP2pdmaOnAndNoCountOfTheLibrarysNvidiaFsProvesNothing) {
+  Look look;
+  look.after.p2pdma_on = true;
+  EXPECT_EQ(look.said(), CufileSaid::kernel_counted);  // the library says that none went by it
+  look.after.library_counts = false;
+  EXPECT_EQ(look.said(), CufileSaid::nothing);
+  look.after.p2pdma_on = false;
+  EXPECT_EQ(look.said(), CufileSaid::kernel_counted);
+}
+
 TEST(VendorEvidence, OfAMixedCountOnlyTheOneRequestThatMadeItIsCopied) {
   Look look;
   look.after.nvfs -= 2;

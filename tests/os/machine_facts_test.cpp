@@ -45,18 +45,24 @@ TEST(MachineFacts, NvidiaFsUdevAndVendorLibraryAreSeen) {
   EXPECT_FALSE(read_machine_facts("", tree.root() + "/nowhere").vendor_library);
 }
 
-TEST(MachineFacts, AKernelThatSaysSoPublishesNoPages) {
+TEST(MachineFacts, OnlyAGpuOfNvidiaWithPublishedMemoryHasPages) {
   const TempTree tree;
-  tree.write("proc/sys/kernel/osrelease", "6.12.9\n");
-  tree.write("usr/lib64/libcufile.so.0",
-             "\x7f"
-             "ELF and so on");
-  ASSERT_TRUE(read_machine_facts(tree.root()).vendor_library);
-  EXPECT_TRUE(read_machine_facts(tree.root()).p2pdma_pages);  // it does not say
+  const auto has_pages = [&] { return has_gpu_pages(tree.root(), "6.12.9"); };
+  EXPECT_FALSE(has_pages());  // no /sys
+  const std::string devices = "sys/bus/pci/devices/";
+  tree.write(devices + "0000:00:03.0/vendor", "0x144d\n");
+  tree.write(devices + "0000:00:03.0/p2pmem/size", "1048576\n");  // a drive's
+  tree.write(devices + "0000:17:00.0/vendor", "0x10de\n");
+  EXPECT_FALSE(has_pages());
+  const std::string size = devices + "0000:17:00.0/p2pmem/size";
+  tree.write(size, "0\n");
+  EXPECT_FALSE(has_pages());
+  tree.write(size, "137438953472\n");
+  EXPECT_TRUE(has_pages());
   tree.write("boot/config-6.12.9", "CONFIG_PCI=y\n# CONFIG_PCI_P2PDMA is not set\n");
-  EXPECT_FALSE(read_machine_facts(tree.root()).p2pdma_pages);
+  EXPECT_FALSE(has_pages());
   tree.write("boot/config-6.12.9", "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\n");
-  EXPECT_TRUE(read_machine_facts(tree.root()).p2pdma_pages);
+  EXPECT_TRUE(has_pages());
 }
 
 TEST(MachineFacts, AFileInPlaceOfRunUdevIsNotIt) {

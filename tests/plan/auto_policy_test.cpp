@@ -408,7 +408,11 @@ TEST(AutoPolicy, WhatNvfsLacksIsListedInTheOrderOfMending) {
   EXPECT_EQ(lacking(), Reasons{Reason::nvfs_no_nodes});
   scene = direct_scene();
   scene.machine.p2pdma_pages = true;
+  EXPECT_EQ(lacking(), Reasons{});  // the kernel is too old for that
+  EXPECT_EQ(vendor_route(scene.machine), Route::nvfs);
+  scene.machine.kernel = "6.17.0";
   EXPECT_EQ(lacking(), Reasons{Reason::not_preferred});
+  EXPECT_EQ(vendor_route(scene.machine), Route::p2pdma);
 }
 
 TEST(AutoPolicy, WhatP2pdmaLacksIsListedInTheOrderOfMending) {
@@ -449,10 +453,11 @@ TEST(AutoPolicy, WhatP2pdmaLacksIsListedInTheOrderOfMending) {
   scene.file.vendor_code = 5008;
   scene.file.vendor_copies = true;
   EXPECT_EQ(lacking(),
-            (Reasons{Reason::on_wsl, Reason::kernel_without_p2pdma, Reason::not_published,
-                     Reason::vendor_library_absent, Reason::vendor_unusable, Reason::no_udev,
-                     Reason::no_peer_memory, Reason::vendor_refused, Reason::vendor_copies,
-                     Reason::route_not_built}));
+            (Reasons{Reason::on_wsl, Reason::kernel_without_p2pdma, Reason::vendor_library_absent,
+                     Reason::vendor_unusable, Reason::no_udev, Reason::no_peer_memory,
+                     Reason::vendor_refused, Reason::vendor_copies, Reason::route_not_built}));
+  scene.machine.vendor_library = true;  // then they were looked for
+  EXPECT_EQ(lacking()[2], Reason::not_published);
 }
 
 TEST(AutoPolicy, P2pdmaIsSwitchedOnWhereNvidiaFsDoesNotServeOrTheUserAsks) {

@@ -194,8 +194,8 @@ TEST(DecideCold, BytesNotToBeKeptGoToTheGpuDirectlyWhereThatIsPossible) {
   EXPECT_EQ(only_run(scene).cold, ColdWay::dropped);
   scene = with(Cache::drop, p2pdma_scene());
   EXPECT_EQ(only_run(scene).cold, ColdWay::nvfs);
-  EXPECT_EQ(scene.plan().to_json().find("\"way\":\"nvfs\""), std::string::npos);
-  EXPECT_NE(scene.plan().to_json().find("p2pdma"), std::string::npos);
+  EXPECT_EQ(scene.plan().to_json().find("\"way\": \"nvfs\""), std::string::npos);
+  EXPECT_NE(scene.plan().to_json().find("\"way\": \"p2pdma\""), std::string::npos);
   EXPECT_EQ(only_run(scene).cold_reason, Reason::direct_available);
   scene.machine.kernel = "6.16.1";
   EXPECT_NE(only_run(scene).cold, ColdWay::nvfs);

@@ -79,11 +79,15 @@ TEST(Reasons, WhichWayTheVendorsLibraryGoesIsSaid) {
   EXPECT_THAT(say(scene, Reason::not_preferred, Route::p2pdma), HasSubstr("goes by nvidia-fs"));
   EXPECT_THAT(say(scene, Reason::not_preferred, Route::nvfs), HasSubstr("page cache"));
   scene.machine.p2pdma_pages = true;
+  scene.machine.kernel = "6.17.4";
   EXPECT_THAT(say(scene, Reason::not_preferred, Route::nvfs), HasSubstr("P2PDMA switched on"));
   EXPECT_THAT(say(scene, Reason::not_preferred, Route::p2pdma), HasSubstr("page cache"));
   scene.machine.vendor_version = 1120;
   EXPECT_THAT(say(scene, Reason::vendor_unusable, Route::p2pdma), HasSubstr("came with 1.13"));
   EXPECT_THAT(say(scene, Reason::not_published, Route::p2pdma), HasSubstr("CONFIG_PCI_P2PDMA"));
+  EXPECT_THAT(say(scene, Reason::not_published, Route::p2pdma), HasSubstr("p2pmem/size"));
+  scene.machine.kernel = "6.1.0";  // too old for it
+  EXPECT_THAT(say(scene, Reason::not_preferred, Route::nvfs), HasSubstr("page cache"));
 }
 
 }  // namespace

@@ -46,11 +46,11 @@ class VendorCufileTest : public memory::Gpu {
   }
   void open() {
     cufile.direct(1);
-    library = memory::must(CufileLibrary::open(library_path, false));
+    library = memory::must(CufileLibrary::open(library_path, {}));
     file = memory::must(CufileFile::make(library, fd));
   }
   std::string refusal() {
-    const auto opened = CufileLibrary::open(library_path, false);
+    const auto opened = CufileLibrary::open(library_path, {});
     return opened ? "" : opened.error().why;
   }
   Completion move(std::uint64_t offset, std::uint64_t bytes,
@@ -233,10 +233,10 @@ TEST_F(VendorCufileTest, LibrariesThatAreNotFitAreRefusedWithTheReason) {
   cufile.version(1200);
   cufile.answer_open(5033);
   EXPECT_THAT(refusal(), HasSubstr("CU_FILE_NVFS_SETUP_ERROR"));
-  const auto relative = CufileLibrary::open("libcufile.so.0", false);
+  const auto relative = CufileLibrary::open("libcufile.so.0", {});
   ASSERT_FALSE(relative);
   EXPECT_THAT(relative.error().why, HasSubstr("absolute"));
-  const auto own = CufileLibrary::open(OWN_CUFILE, false);
+  const auto own = CufileLibrary::open(OWN_CUFILE, {});
   ASSERT_FALSE(own);
   EXPECT_THAT(own.error().why, HasSubstr("Straightway's own"));
 }
@@ -244,7 +244,7 @@ TEST_F(VendorCufileTest, LibrariesThatAreNotFitAreRefusedWithTheReason) {
 TEST_F(VendorCufileTest, P2pdmaIsSwitchedOnWhereItIsAskedFor) {
   cufile.has_p2pdma(1);
   EXPECT_THAT(refusal(), HasSubstr("P2PDMA switched off"));
-  library = memory::must(CufileLibrary::open(library_path, true));
+  library = memory::must(CufileLibrary::open(library_path, {true, false}));
   EXPECT_TRUE(library->p2pdma());
   file = memory::must(CufileFile::make(library, fd));
   const auto before = library->counts(Direction::read);
@@ -263,14 +263,14 @@ TEST_F(VendorCufileTest, ASwitchOfTheUsersOwnHolds) {
   cufile.has_p2pdma(1);
   cufile.user_p2pdma(1);
   cufile.version(1150);  // which is known to take it by its switch alone
-  library = memory::must(CufileLibrary::open(library_path, false));
+  library = memory::must(CufileLibrary::open(library_path, {}));
   EXPECT_TRUE(library->p2pdma());
   EXPECT_TRUE(library->counts(Direction::read).knows_p2pdma);
   library.reset();
   cufile.user_p2pdma(0);
   const auto open_driver = cufile.find<fakes::CufileError (*)()>("cuFileDriverOpen");
   open_driver();  // somebody else, without it
-  library = memory::must(CufileLibrary::open(library_path, true));
+  library = memory::must(CufileLibrary::open(library_path, {true, false}));
   EXPECT_FALSE(library->p2pdma());
   EXPECT_EQ(cufile.p2pdma_is_on(), 0);
   library.reset();
@@ -282,17 +282,21 @@ TEST_F(VendorCufileTest, ASwitchIsSetBackWhereTheDriverDidNotOpen) {
   cufile.answer_open(5033);
   for (const int user : {0, 1}) {
     cufile.user_p2pdma(user);
-    EXPECT_FALSE(CufileLibrary::open(library_path, true));
+    EXPECT_FALSE(CufileLibrary::open(library_path, {true, user != 0}));
     EXPECT_EQ(cufile.p2pdma_is_on(), user);
   }
+  cufile.user_p2pdma(0);
+  cufile.find<fakes::CufileError (*)(int, bool)>("cuFileSetParameterBool")(7, true);
+  EXPECT_FALSE(CufileLibrary::open(library_path, {true, false}));
+  EXPECT_EQ(cufile.p2pdma_is_on(), 1);
 }
 
 TEST_F(VendorCufileTest, WhatIsNoLibraryOfTheVendorsIsRefused) {
   for (const char* path : {"", "libcufile.so.0", "./libcufile.so.0", "/", FAKES_DIR,
                            FAKES_DIR "/nowhere.so", "/dev/null", "/proc/self/maps"}) {
-    EXPECT_FALSE(CufileLibrary::open(path, false)) << path;
+    EXPECT_FALSE(CufileLibrary::open(path, {})) << path;
   }
-  const auto other = CufileLibrary::open(FAKES_DIR "/cuda/libcuda.so.1", false);
+  const auto other = CufileLibrary::open(FAKES_DIR "/cuda/libcuda.so.1", {});
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().why, HasSubstr("does not export cuFileGetVersion"));
   EXPECT_EQ(cufile.open_count(), 0U);

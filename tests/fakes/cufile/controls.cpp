@@ -26,6 +26,7 @@ void fake_cufile_has_p2pdma(int how) {
 void fake_cufile_user_p2pdma(int on) {
   const Lock lock(state().mutex);
   state().user_p2pdma = state().p2pdma = on != 0;
+  state().p2pdma_set = false;
 }
 
 int fake_cufile_p2pdma_is_on() {
@@ -128,7 +129,7 @@ void fake_cufile_heal() {
   state().register_answer = success;
   state().direct = state().silent = state().lying = false;
   state().has_p2pdma = 0;
-  state().user_p2pdma = state().p2pdma = false;
+  state().user_p2pdma = state().p2pdma = state().p2pdma_set = false;
   state().open_answer = state().version_answer = state().buffer_answer = success;
   state().version = usual_version;
   state().holding = false;

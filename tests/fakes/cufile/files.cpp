@@ -219,6 +219,7 @@ FAKE_EXPORT CufileError cuFileDriverClose_v2() {
   if (--state().open_count == 0) {
     state().allow_compat = state().parallel_io = true;
     state().p2pdma = state().user_p2pdma;
+    state().p2pdma_set = false;
     state().counting = false;
     state().stats_level = 0;
   }
@@ -244,7 +245,10 @@ FAKE_EXPORT CufileError cuFileSetParameterBool(int parameter, bool value) {
   if (state().open_count != 0) return answer(driver_already_open);
   if (parameter == 1) state().allow_compat = value;
   if (parameter == 4) state().parallel_io = value;
-  if (parameter == 7) state().p2pdma = value;
+  if (parameter == 7) {
+    state().p2pdma = value;
+    state().p2pdma_set = true;
+  }
   return answer(success);
 }
 
@@ -253,9 +257,10 @@ FAKE_EXPORT CufileError cuFileGetParameterBool(int parameter, bool* value) {
   if (value == nullptr || (parameter != 1 && parameter != 4 && parameter != 7)) {
     return answer(invalid_value);
   }
+  const bool shows_p2pdma = state().open_count != 0 || state().p2pdma_set;
   *value = parameter == 1   ? state().allow_compat
            : parameter == 4 ? state().parallel_io
-                            : state().p2pdma;
+                            : shows_p2pdma && state().p2pdma;
   return answer(success);
 }
 

@@ -57,6 +57,7 @@ struct State {
   int has_p2pdma = 0;        // 2: and this file system has not
   bool user_p2pdma = false;  // the switch, by settings of the program's own
   bool p2pdma = false;       // and as it stands
+  bool p2pdma_set = false;   // by the parameter: all that shows before the driver is open
   bool silent = false;
   bool lying = false;
   bool allow_compat = true;
