@@ -321,9 +321,7 @@ class P2pdmaTest(BehindTest):
                     CUFILE_ALLOW_COMPAT_MODE=allow,
                 )
                 self.assertTrue(result["right"], result)
-                self.assertEqual(
-                    result["counters"], {"n": 3, "p2pdma": 3, "nvfs": 0, "posix": 0}
-                )
+                self.assertEqual(result["counters"], {"n": 3, "p2pdma": 3, "nvfs": 0, "posix": 0})
                 self.assertEqual(result["vendors"]["calls"], 3)
                 self.assertEqual(self.ways(), [("p2pdma", "claimed")])
 
