@@ -378,9 +378,8 @@ void Pump::Loop::close_broken() {
 }
 
 std::uint64_t Pump::Loop::wait_limit_ns(std::uint64_t now) const {
-  std::uint64_t limit = keep_share_ns == UINT64_MAX ? UINT64_MAX
-                        : keep_share_ns > now       ? keep_share_ns - now
-                                                    : 0;
+  std::uint64_t limit = UINT64_MAX;
+  if (keep_share_ns != UINT64_MAX) limit = keep_share_ns > now ? keep_share_ns - now : 0;
   for (const auto& active : actives) {
     if (!active.order) continue;
     if (!active.transfer) limit = std::min(limit, ready_poll_interval_ns);

@@ -22,8 +22,6 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
   return a != 0 && b > nothing_above / a ? nothing_above : a * b;
 }
 
-std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-
 Cut registered_parts(const FileRange& request, std::uint64_t threshold, std::uint64_t parallelism) {
   if (request.size_bytes <= product(threshold, parallelism)) return even_cut(request, threshold);
   const std::uint64_t equal = divide_up(request.size_bytes, parallelism);

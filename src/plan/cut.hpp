@@ -7,6 +7,11 @@
 
 namespace straightway::plan {
 
+// a / b rounded up, b > 0; it cannot overflow.
+inline std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
 // Pieces of piece_bytes (> 0), the last takes what is left.
 Cut even_cut(const FileRange& range, std::uint64_t piece_bytes);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "plan/cut.hpp"
 #include "plan/direct_paths.hpp"
 #include "plan/peer_policy.hpp"
 #include "plan/planner.hpp"
@@ -19,11 +20,9 @@ bool same_value(const std::shared_ptr<const T>& a, const std::shared_ptr<const T
 
 std::uint64_t align_down(std::uint64_t value, std::uint64_t align) { return value & ~(align - 1); }
 
-std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-
 // Of a group, or of what the last one has of it.
 std::uint64_t segments_of_group(const Run& run, std::uint64_t size_bytes) {
-  return std::min(run.group_segments, divide_up(size_bytes, run.segment_bytes));
+  return std::min(run.group_segments, plan::divide_up(size_bytes, run.segment_bytes));
 }
 
 FileRange grouped_segment(const Run& run, std::uint64_t i) {
