@@ -159,11 +159,7 @@ TEST_F(VendorCall, TheLibrarysWordAloneIsAClaim) {
   const auto receipt = file.read_into(memory(), direct()).value();
   EXPECT_EQ(share(receipt, Route::nvfs).evidence,
             (Evidence{EvidenceKind::claimed, Witness::vendor_library, Scope::process}));
-  auto options = direct();
-  options.evidence = Demand::observed;
-  const auto missing = file.read_into(memory(), options);
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().kind, ErrorKind::evidence_missing);
+  expect_nothing_observed();
 }
 
 TEST_F(VendorCall, AListedErrorFallsBackOnceAndIsRemembered) {
@@ -291,11 +287,7 @@ TEST_F(VendorCall, P2pdmaGoesDirectAndIsClaimedByTheLibrary) {
   EXPECT_EQ(receipt.refused[index(Route::nvfs)], Reason::nvfs_not_loaded);
   EXPECT_EQ(cufile.p2pdma() - before, 3U);
   EXPECT_EQ(cufile.posix(), posix);
-  auto options = direct();
-  options.evidence = Demand::observed;
-  const auto missing = file.read_into(memory(), options);
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().kind, ErrorKind::evidence_missing);
+  expect_nothing_observed();
 }
 
 TEST_F(VendorCall, P2pdmaWritesAndEdgesAreExact) {

@@ -83,6 +83,14 @@ class VendorCall : public memory::Gpu {
     options.offset = offset;
     return options;
   }
+  // A direct read is not confirmed by anybody independent.
+  void expect_nothing_observed() {
+    auto options = direct();
+    options.evidence = Demand::observed;
+    const auto missing = file.read_into(memory(), options);
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().kind, ErrorKind::evidence_missing);
+  }
   static CallOptions past_cache() {
     CallOptions options;
     options.cache = Cache::bypass;

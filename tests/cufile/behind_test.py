@@ -217,6 +217,15 @@ class BehindTest(unittest.TestCase):
         if result["vendors"] is not None:
             self.assertEqual(result["vendors"]["calls"], 0)
 
+    def check_copies_in_silence(self) -> None:
+        """What the vendor's library copies without a word is staged, by its word."""
+        (result,) = self.run_client(
+            f"show(read(load({str(OURS)!r}), {16 * MIB}))", FAKE_CUFILE_SILENT="1"
+        )
+        self.assertTrue(result["right"])
+        self.assertEqual(result["counters"], {"n": 2, "p2pdma": 0, "nvfs": 0, "posix": 2})
+        self.assertEqual(self.ways(), [("staged", "claimed")])
+
 
 class ForwardTest(BehindTest):
     """Where the vendor's direct path works."""
@@ -332,12 +341,7 @@ class P2pdmaTest(BehindTest):
         self.assert_staged(result, 2)
 
     def test_copies_in_silence_count_as_posix(self) -> None:
-        (result,) = self.run_client(
-            f"show(read(load({str(OURS)!r}), {16 * MIB}))", FAKE_CUFILE_SILENT="1"
-        )
-        self.assertTrue(result["right"])
-        self.assertEqual(result["counters"], {"n": 2, "p2pdma": 0, "nvfs": 0, "posix": 2})
-        self.assertEqual(self.ways(), [("staged", "claimed")])
+        self.check_copies_in_silence()
 
     def test_a_file_that_it_does_not_serve_is_refused_with_the_reason(self) -> None:
         (result,) = self.run_client(
@@ -525,12 +529,7 @@ class UnfitTest(BehindTest):
         self.assertIn("sees no nvidia-fs", self.log.read_text())
 
     def test_copying_in_silence_is_claimed_as_staged(self) -> None:
-        (result,) = self.run_client(
-            f"show(read(load({str(OURS)!r}), {16 * MIB}))", FAKE_CUFILE_SILENT="1"
-        )
-        self.assertTrue(result["right"])
-        self.assertEqual(result["counters"], {"n": 2, "p2pdma": 0, "nvfs": 0, "posix": 2})
-        self.assertEqual(self.ways(), [("staged", "claimed")])
+        self.check_copies_in_silence()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,13 @@ constexpr std::uint64_t MiB = 1024 * KiB;
 
 Reason refusal(const Plan& plan, Route route) { return plan.refused[index(route)]; }
 
+using Reasons = std::vector<Reason>;
+
+Reasons reasons_lacking(Route route, const Scene& scene) {
+  const auto all = lacking_for(route, scene.file, scene.machine);
+  return {all.reasons.begin(), all.reasons.begin() + static_cast<std::ptrdiff_t>(all.count)};
+}
+
 // A file of four pages, and 4096 + 100 bytes from its second one.
 Scene second_page(Scene scene) {
   scene.request.file_size_bytes = 4 * 4096;
@@ -377,12 +384,7 @@ TEST(AutoPolicy, BypassGoesToTheGpuDirectlyWhereThatIsPossible) {
 
 TEST(AutoPolicy, WhatNvfsLacksIsListedInTheOrderOfMending) {
   Scene scene = direct_scene();
-  const auto lacking = [&] {
-    const auto all = lacking_for(Route::nvfs, scene.file, scene.machine);
-    return std::vector<Reason>(all.reasons.begin(),
-                               all.reasons.begin() + static_cast<std::ptrdiff_t>(all.count));
-  };
-  using Reasons = std::vector<Reason>;
+  const auto lacking = [&] { return reasons_lacking(Route::nvfs, scene); };
   EXPECT_EQ(lacking(), Reasons{});
   for (const char* version : {"2.12", "2.25.7", "2.30", "3.0.1", "unknown"}) {
     scene.machine.nvfs_version = version;
@@ -417,12 +419,7 @@ TEST(AutoPolicy, WhatNvfsLacksIsListedInTheOrderOfMending) {
 
 TEST(AutoPolicy, WhatP2pdmaLacksIsListedInTheOrderOfMending) {
   Scene scene = p2pdma_scene();
-  const auto lacking = [&] {
-    const auto all = lacking_for(Route::p2pdma, scene.file, scene.machine);
-    return std::vector<Reason>(all.reasons.begin(),
-                               all.reasons.begin() + static_cast<std::ptrdiff_t>(all.count));
-  };
-  using Reasons = std::vector<Reason>;
+  const auto lacking = [&] { return reasons_lacking(Route::p2pdma, scene); };
   EXPECT_EQ(lacking(), Reasons{});
   for (const auto& [kernel, reason] : {std::pair{"6.1.9", Reason::kernel_without_p2pdma},
                                        {"", Reason::kernel_without_p2pdma},
