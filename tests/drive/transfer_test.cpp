@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <deque>
 #include <functional>
+#include <vector>
 
 namespace straightway::drive {
 namespace {
@@ -25,6 +26,7 @@ class Scripted final : public transport::Transport {
     return transport::Attachment{};
   }
   std::size_t submit(std::span<const Segment> segments) override {
+    sizes_asked.push_back(segments.size());
     std::size_t count = 0;
     while (count < segments.size() && taken.size() < room) taken.push_back(segments[count++]);
     return count;
@@ -45,6 +47,7 @@ class Scripted final : public transport::Transport {
   void take_at_most(std::uint64_t size_bytes) { capabilities_.largest_segment_bytes = size_bytes; }
 
   std::deque<Segment> taken;
+  std::vector<std::size_t> sizes_asked;  // of each submit
   std::size_t room = 100;
   int attached = 0;
 
@@ -119,6 +122,26 @@ TEST_F(TransferTest, CutsAtAbsoluteOffsetsAndCountsEverything) {
   EXPECT_EQ(receipt.times.started_ns, 3U);
   EXPECT_EQ(receipt.times.first_byte_ns, 7U);
   EXPECT_TRUE(receipt.disk_measured);
+}
+
+// What a full transport gives back is work done for nothing, so it is asked once.
+TEST_F(TransferTest, HandsOverMoreAtATimeUntilTheTransportIsFull) {
+  constexpr std::uint64_t count = 2000;
+  transport.room = 900;
+  auto transfer = make({leg_of({0, count * piece}, {run_of(Route::buffered, {0, count * piece})})});
+  EXPECT_TRUE(transfer.step(1));
+  EXPECT_EQ(transport.sizes_asked, (std::vector<std::size_t>{4, 8, 16, 32, 64, 128, 256, 512}));
+  EXPECT_EQ(transfer.in_flight(), 900U);
+  transport.sizes_asked.clear();
+  EXPECT_FALSE(transfer.step(2));
+  EXPECT_EQ(transport.sizes_asked, std::vector<std::size_t>{4});
+  for (std::uint64_t done = 0; done < count; ++done) {
+    if (transport.taken.empty()) transfer.step(3);
+    ASSERT_EQ(transport.taken.front().file_offset, done * piece);
+    transport.answer(transfer, piece);
+  }
+  EXPECT_TRUE(transfer.drained());
+  EXPECT_EQ(account(transfer).moved_bytes, count * piece);
 }
 
 TEST_F(TransferTest, E12_PeerMemoryIsGivenUpOnce) {

@@ -240,6 +240,41 @@ TEST_F(StagedTest, SmallSegmentsThatTouchShareACopy) {
   ::close(fd);
 }
 
+// Counts how often it is given something.
+class CountingPosix final : public Transport {
+ public:
+  explicit CountingPosix(std::atomic<int>& loads) : loads_(loads) {}
+  const Capabilities& capabilities() const override { return posix_.capabilities(); }
+  Result<Attachment> attach(const FileRef& file) override { return posix_.attach(file); }
+  Result<Attachment> attach(const MemoryRange& memory) override { return posix_.attach(memory); }
+  std::size_t submit(std::span<const Segment> segments) override {
+    ++loads_;
+    return posix_.submit(segments);
+  }
+  std::size_t reap(std::span<Completion> done) override { return posix_.reap(done); }
+
+ private:
+  Posix posix_{os::kernel()};
+  std::atomic<int>& loads_;
+};
+
+// However many copiers there are: each load costs looks at the lock and a copy.
+TEST_F(StagedTest, AShortQueueOfSmallSegmentsIsOneLoad) {
+  const auto bytes = tests::pattern(256 << 10);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  std::vector<char> device(bytes.size());
+  std::atomic<int> loads{0};
+  {
+    Staged staged([&] { return std::make_unique<CountingPosix>(loads); }, 8,
+                  std::make_unique<HeapRing>(4 * staged_piece_bytes),
+                  std::make_unique<LateLane>(sizes, lost, held), *wake);
+    run_all(staged, scattered(fd, device, 16384, 16384));
+  }
+  EXPECT_EQ(device, bytes);
+  EXPECT_EQ(loads, 1);
+  ::close(fd);
+}
+
 TEST_F(StagedTest, SmallSegmentsWithGapsTouchNothingElse) {
   const auto bytes = tests::pattern(1 << 20);
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
