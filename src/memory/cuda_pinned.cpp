@@ -17,6 +17,7 @@ namespace straightway::memory::cuda {
 namespace {
 
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+constexpr std::size_t least_page_bytes = 4096;
 constexpr std::size_t least_share_bytes = std::size_t{4} << 20;  // worth a thread
 
 Error cannot_pin(std::size_t size_bytes, ErrorKind kind, int code, std::string why,
@@ -37,8 +38,12 @@ void populate(std::byte* data, std::size_t size_bytes, std::uint32_t threads) {
   const auto count = std::min<std::size_t>(threads, size_bytes / least_share_bytes);
   if (count < 2) return;
   const auto share = (size_bytes / count + huge_page_bytes - 1) & ~(huge_page_bytes - 1);
+  // By touching: MADV_POPULATE_WRITE would keep whoever maps memory meanwhile (the pump, which
+  // starts threads) waiting for all of it.
   const auto fill = [=](std::size_t begin) {
-    madvise(data + begin, std::min(share, size_bytes - begin), MADV_POPULATE_WRITE);
+    volatile std::byte* bytes = data;
+    const auto end = std::min(begin + share, size_bytes);
+    for (auto at = begin; at < end; at += least_page_bytes) bytes[at] = std::byte{0};
   };
   std::vector<std::jthread> helping;
   helping.reserve(count);
