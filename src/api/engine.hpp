@@ -66,6 +66,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool pump_is_idle();
   // The CUDA space; null where there is none, or in a forked child.
   std::shared_ptr<memory::Space> device_space();
+  // How many threads a transfer may take.
+  std::uint32_t thread_budget() const { return budget_.copiers; }
   // What pins of files may hold, all together.
   std::shared_ptr<memory::PinBudget> pin_budget();
   void wake_pump();

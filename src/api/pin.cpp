@@ -1,5 +1,6 @@
 // Pins of files, at the front door.
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -25,6 +26,9 @@ struct Pin::State {
 };
 
 namespace {
+
+// Beside the caller's own thread; more gain nothing (measured).
+constexpr std::uint32_t pin_helpers = 2;
 
 Error pin_refused(const OpenFile& file, ErrorKind kind, std::string why, std::string advice) {
   return {kind,           ErrorOrigin::straightway, 0, "pin", file.facts->path, {},
@@ -152,7 +156,8 @@ Result<std::shared_ptr<memory::FilePins>> OpenFile::make_pins(std::int32_t devic
           target->warn("gave up the pin of '" + path + "': " + why +
                        "; its reads go through the ring until it is pinned again");
         }
-      });
+      },
+      {.helpers = std::min(pin_helpers, engine->thread_budget() - 1)});
   if (!made) {
     auto error = made.error();
     error.attempted = "pin";

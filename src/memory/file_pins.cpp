@@ -5,10 +5,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <system_error>
+#include <thread>
 #include <utility>
+
+#include "os/signals_blocked.hpp"
 
 namespace straightway::memory {
 namespace {
+
+// Pieces from which on threads are started for them.
+constexpr std::size_t worth_helpers = 4;
 
 std::uint64_t page_bytes() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -51,6 +58,19 @@ Error pin_error(ErrorKind kind, int code, std::string why, std::string advice) {
                std::move(advice)};
 }
 
+// Starts up to `count` threads; fewer where there are no more to be had.
+std::vector<std::jthread> start_threads(std::size_t count, const std::function<void()>& work) {
+  std::vector<std::jthread> threads;
+  try {
+    const os::SignalsBlocked blocked;
+    threads.reserve(count);
+    while (threads.size() < count) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // who would have been helped does it all
+  } catch (const std::bad_alloc&) {
+  }
+  return threads;
+}
+
 }  // namespace
 
 bool PinBudget::take(std::uint64_t size_bytes) {
@@ -61,22 +81,52 @@ bool PinBudget::take(std::uint64_t size_bytes) {
   return true;
 }
 
+// Fills entries in their order by helping threads, ahead of whoever registers them.
+class FilePins::Filling {
+ public:
+  Filling(const Entries& entries, std::uint32_t helpers)
+      : entries_(entries),
+        filled_(entries.size()),
+        threads_(start_threads(entries.size() < worth_helpers ? 0 : helpers, [this] { work(); })) {}
+  ~Filling() { next_ = entries_.size(); }
+
+  // Returns when nobody fills this entry any more, nor will.
+  void wait(std::size_t i) const {
+    if (!threads_.empty()) filled_[i].wait(false);
+  }
+
+ private:
+  void work() {
+    for (auto i = next_++; i < entries_.size(); i = next_++) {
+      entries_[i]->range->fill();
+      filled_[i] = true;
+      filled_[i].notify_all();
+    }
+  }
+
+  const Entries& entries_;
+  std::vector<std::atomic<bool>> filled_;
+  std::atomic<std::size_t> next_{0};
+  const std::vector<std::jthread> threads_;  // last: joined first
+};
+
 Result<std::shared_ptr<FilePins>> FilePins::make(std::shared_ptr<Space> space,
                                                  std::shared_ptr<PinBudget> budget, int fd,
-                                                 OnLost on_lost) {
+                                                 OnLost on_lost, Pieces pieces) {
   auto presence = os::PagePresence::open();
   if (!presence) return presence.error();
   return std::shared_ptr<FilePins>(new FilePins(std::move(space), std::move(budget), fd,
-                                                std::move(*presence), std::move(on_lost)));
+                                                std::move(*presence), std::move(on_lost), pieces));
 }
 
 FilePins::FilePins(std::shared_ptr<Space> space, std::shared_ptr<PinBudget> budget, int fd,
-                   os::PagePresence presence, OnLost on_lost)
+                   os::PagePresence presence, OnLost on_lost, Pieces pieces)
     : space_(std::move(space)),
       budget_(std::move(budget)),
       fd_(fd),
       presence_(std::move(presence)),
-      on_lost_(std::move(on_lost)) {}
+      on_lost_(std::move(on_lost)),
+      pieces_(pieces) {}
 
 Result<FilePins::Added> FilePins::add(const std::vector<FileRange>& ranges, std::int32_t device) {
   const std::lock_guard one_at_a_time(adding_);
@@ -158,10 +208,19 @@ std::vector<FileRange> FilePins::share(std::uint64_t pin, const FileRange& wante
   return gaps;
 }
 
-Result<void> FilePins::add_range(std::uint64_t pin, const FileRange& gap, std::int32_t device,
-                                 const os::FileStamp& stamp) {
-  auto entry = std::make_unique<Entry>(budget_);
-  entry->pins.push_back(pin);
+// The gap's pieces, mapped, which hold their share of the budget.
+Result<FilePins::Entries> FilePins::cut(std::uint64_t pin, const FileRange& gap,
+                                        const os::FileStamp& stamp) {
+  Entries entries;
+  for (auto at = gap.offset; at < end_of(gap);) {
+    const FileRange piece{at, std::min(pieces_.size_bytes, end_of(gap) - at)};
+    auto mapped = PinnedRange::map(fd_, piece, stamp);
+    if (!mapped) return mapped.error();
+    entries.push_back(std::make_unique<Entry>(budget_));
+    entries.back()->pins.push_back(pin);
+    entries.back()->range = std::move(*mapped);
+    at = end_of(piece);
+  }
   if (!budget_->take(gap.size_bytes)) {
     return pin_error(ErrorKind::out_of_memory, 0,
                      "pins hold " + std::to_string(budget_->used_bytes()) + " bytes, " +
@@ -169,15 +228,31 @@ Result<void> FilePins::add_range(std::uint64_t pin, const FileRange& gap, std::i
                          std::to_string(budget_->limit_bytes()),
                      "pin less, end other pins, or raise pin_bytes (STRAIGHTWAY_PIN_BYTES)");
   }
-  entry->taken_bytes = gap.size_bytes;
-  auto made = PinnedRange::make(*space_, device, fd_, gap, stamp);
-  if (!made) return made.error();
-  entry->range = std::move(*made);
-  const std::lock_guard lock(mutex_);
-  const auto behind = std::ranges::find_if(
-      entries_, [&](const auto& other) { return other->range->range().offset > gap.offset; });
-  entries_.insert(behind, std::move(entry));
+  for (const auto& entry : entries) entry->taken_bytes = entry->range->range().size_bytes;
+  return entries;
+}
+
+Result<void> FilePins::add_range(std::uint64_t pin, const FileRange& gap, std::int32_t device,
+                                 const os::FileStamp& stamp) {
+  auto entries = cut(pin, gap, stamp);
+  if (!entries) return entries.error();
+  {
+    const Filling filling(*entries, pieces_.helpers);
+    for (std::size_t i = 0; i < entries->size(); ++i) {
+      filling.wait(i);
+      if (auto held = (*entries)[i]->range->hold(*space_, device); !held) return held;
+    }
+  }
+  for (auto& entry : *entries) insert(std::move(entry));
   return {};
+}
+
+void FilePins::insert(std::unique_ptr<Entry> entry) {
+  const std::lock_guard lock(mutex_);
+  const auto behind = std::ranges::find_if(entries_, [&](const auto& other) {
+    return other->range->range().offset > entry->range->range().offset;
+  });
+  entries_.insert(behind, std::move(entry));
 }
 
 void FilePins::remove(std::uint64_t pin, bool may_wait) {
@@ -207,7 +282,7 @@ void FilePins::close(bool may_wait) {
 }
 
 // Unregisters what is leaving, without the lock: it takes long. Allocates nothing, since
-// destructors call it.
+// destructors call it. Several threads are slower at it (measured).
 void FilePins::let_go(bool may_wait) {
   if (may_wait) {
     std::unique_lock lock(mutex_);
@@ -251,13 +326,19 @@ bool FilePins::lost() {
   return lost_;
 }
 
+// Entries are in order, none longer than a piece; only those that leave may overlap others.
 FilePins::Use FilePins::use(std::uint64_t offset) {
   const std::lock_guard lock(mutex_);
-  for (const auto& entry : entries_) {
-    const auto& range = entry->range->range();
-    if (entry->leaving || offset < range.offset || offset >= end_of(range)) continue;
-    ++entry->users;
-    return {shared_from_this(), entry.get()};
+  auto at = std::ranges::partition_point(entries_, [&](const auto& entry) {
+    return entry->range->range().offset + pieces_.size_bytes <= offset;
+  });
+  for (; at != entries_.end(); ++at) {
+    auto& entry = **at;
+    const auto& range = entry.range->range();
+    if (range.offset > offset) break;
+    if (entry.leaving || offset >= end_of(range)) continue;
+    ++entry.users;
+    return {shared_from_this(), &entry};
   }
   return {};
 }

@@ -40,10 +40,16 @@ class FilePins : public std::enable_shared_from_this<FilePins> {
  public:
   // on_lost: told once for each time that pins are given up, from any thread; must not call back.
   using OnLost = std::function<void(const std::string& why)>;
+  // How a long stretch is pinned: in pieces, whose pages are entered into the page table by helping
+  // threads ahead of their registration.
+  struct Pieces {
+    std::uint64_t size_bytes = std::uint64_t{128} << 20;
+    std::uint32_t helpers = 0;
+  };
   // fd stays open until close().
   static Result<std::shared_ptr<FilePins>> make(std::shared_ptr<Space> space,
                                                 std::shared_ptr<PinBudget> budget, int fd,
-                                                OnLost on_lost);
+                                                OnLost on_lost, Pieces pieces);
   FilePins(const FilePins&) = delete;
   FilePins& operator=(const FilePins&) = delete;
 
@@ -109,14 +115,17 @@ class FilePins : public std::enable_shared_from_this<FilePins> {
     bool leaving = false;
   };
   using Entries = std::vector<std::unique_ptr<Entry>>;
+  class Filling;
 
   FilePins(std::shared_ptr<Space> space, std::shared_ptr<PinBudget> budget, int fd,
-           os::PagePresence presence, OnLost on_lost);
+           os::PagePresence presence, OnLost on_lost, Pieces pieces);
   Result<void> fill(std::uint64_t pin, const std::vector<FileRange>& wanted, std::int32_t device,
                     const os::FileStamp& stamp);
   void lose_outdated(const os::FileStamp& stamp);
   Result<void> add_range(std::uint64_t pin, const FileRange& gap, std::int32_t device,
                          const os::FileStamp& stamp);
+  Result<Entries> cut(std::uint64_t pin, const FileRange& gap, const os::FileStamp& stamp);
+  void insert(std::unique_ptr<Entry> entry);
   std::vector<FileRange> share(std::uint64_t pin, const FileRange& wanted);
   bool intact(const PinnedRange& range, const FileRange& part);
   void lose(const char* why);
@@ -129,6 +138,7 @@ class FilePins : public std::enable_shared_from_this<FilePins> {
   const int fd_;
   const os::PagePresence presence_;
   const OnLost on_lost_;
+  const Pieces pieces_;
 
   std::mutex adding_;  // one registration at a time; taken before mutex_
   std::mutex mutex_;

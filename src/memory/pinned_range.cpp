@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "os/facts.hpp"
@@ -10,6 +11,7 @@ namespace straightway::memory {
 namespace {
 
 constexpr int populate_read = 22;  // MADV_POPULATE_READ, of Linux 5.14
+constexpr std::uint64_t fill_step_bytes = std::uint64_t{8} << 20;
 
 Error cannot_pin(const FileRange& range, int code, std::string advice) {
   return Error{.kind = code == ENOMEM ? ErrorKind::out_of_memory : ErrorKind::unsupported,
@@ -32,33 +34,46 @@ Result<std::byte*> map_pages(int fd, const FileRange& range) {
 
 }  // namespace
 
-Result<std::unique_ptr<PinnedRange>> PinnedRange::make(Space& space, std::int32_t device, int fd,
-                                                       const FileRange& range,
-                                                       const os::FileStamp& stamp) {
-  std::unique_ptr<PinnedRange> made(new PinnedRange(range, stamp));
+Result<std::unique_ptr<PinnedRange>> PinnedRange::map(int fd, const FileRange& range,
+                                                      const os::FileStamp& stamp) {
+  std::unique_ptr<PinnedRange> made(new PinnedRange(fd, range, stamp));
   auto pages = map_pages(fd, range);
   if (!pages) return pages.error();
   made->pages_ = *pages;
-  // An O_DIRECT write that began before the stamp and ends while pages are being registered could
-  // hide: the page faults of the registration map new pages beside old ones that are held already.
-  // So where a writer may be at work, a second mapping is the witness: full before the first page
-  // is held, and never touched again.
-  if (!os::has_no_writers(fd)) {
-    auto twin = map_pages(fd, range);
-    if (!twin) return twin.error();
-    made->twin_ = *twin;
-    if (::madvise(made->twin_, range.size_bytes, populate_read) != 0) {
-      const int code = errno;
-      return cannot_pin(range, code,
-                        code == EINVAL ? "pin it while nobody has it open for writing: this kernel "
-                                         "is older than 5.14"
-                                       : "pin it when it is complete");
-    }
-  }
-  auto held = space.hold_pages(device, made->pages_, range.size_bytes);
-  if (!held) return held.error();
-  made->held_ = std::move(*held);
   return made;
+}
+
+// In steps: whoever maps memory meanwhile, the driver included, waits for the one under way.
+void PinnedRange::fill() {
+  for (std::uint64_t at = 0; at < range_.size_bytes; at += fill_step_bytes) {
+    ::madvise(pages_ + at, std::min(fill_step_bytes, range_.size_bytes - at), populate_read);
+  }
+}
+
+// An O_DIRECT write that began before the stamp and ends while pages are being registered could
+// hide: the page faults of the registration map new pages beside old ones that are held already.
+// So where a writer may be at work, a second mapping is the witness: full before the first page
+// is held, and never touched again.
+Result<void> PinnedRange::add_twin() {
+  auto twin = map_pages(fd_, range_);
+  if (!twin) return twin.error();
+  twin_ = *twin;
+  if (::madvise(twin_, range_.size_bytes, populate_read) == 0) return {};
+  const int code = errno;
+  return cannot_pin(range_, code,
+                    code == EINVAL ? "pin it while nobody has it open for writing: this kernel "
+                                     "is older than 5.14"
+                                   : "pin it when it is complete");
+}
+
+Result<void> PinnedRange::hold(Space& space, std::int32_t device) {
+  if (!os::has_no_writers(fd_)) {
+    if (auto added = add_twin(); !added) return added;
+  }
+  auto held = space.hold_pages(device, pages_, range_.size_bytes);
+  if (!held) return held.error();
+  held_ = std::move(*held);
+  return {};
 }
 
 PinnedRange::~PinnedRange() {

@@ -15,11 +15,16 @@ namespace straightway::memory {
 
 class PinnedRange {
  public:
-  // range: whole pages (the file's last one may be partial). stamp: settled, read from fd before.
-  // The CPU never touches the mapping, so a file that shrinks raises no signal.
-  static Result<std::unique_ptr<PinnedRange>> make(Space& space, std::int32_t device, int fd,
-                                                   const FileRange& range,
-                                                   const os::FileStamp& stamp);
+  // Maps it; nothing is held yet. range: whole pages (the file's last one may be partial). stamp:
+  // settled, read from fd before. fd stays open until hold() is done. The CPU never touches the
+  // mapping, so a file that shrinks raises no signal.
+  static Result<std::unique_ptr<PinnedRange>> map(int fd, const FileRange& range,
+                                                  const os::FileStamp& stamp);
+  // Enters the pages into the page table. It only saves hold() time, and is over before that
+  // begins; any thread.
+  void fill();
+  // Registers the pages. Once.
+  Result<void> hold(Space& space, std::int32_t device);
   ~PinnedRange();
   PinnedRange(const PinnedRange&) = delete;
   PinnedRange& operator=(const PinnedRange&) = delete;
@@ -32,13 +37,17 @@ class PinnedRange {
   bool all_present(const os::PagePresence& presence, const FileRange& part) const {
     return presence.all_present(witness() + (part.offset - range_.offset), part.size_bytes);
   }
+  // Once hold() was done: whether the driver still knows them.
   bool held() const { return held_->held(); }
   bool forked() const { return held_ && held_->forked(); }
 
  private:
-  PinnedRange(const FileRange& range, const os::FileStamp& stamp) : range_(range), stamp_(stamp) {}
+  PinnedRange(int fd, const FileRange& range, const os::FileStamp& stamp)
+      : fd_(fd), range_(range), stamp_(stamp) {}
+  Result<void> add_twin();
   const std::byte* witness() const { return twin_ != nullptr ? twin_ : pages_; }
 
+  const int fd_;
   const FileRange range_;
   const os::FileStamp stamp_;
   std::byte* pages_ = nullptr;

@@ -93,9 +93,11 @@ TEST_F(ShortMemoryGpu, APinThatFindsNoMemoryHoldsNothing) {
   const os::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto cuda = memory::load_cuda();
   const auto budget = std::make_shared<memory::PinBudget>(UINT64_MAX);
-  const std::vector<FileRange> ranges = {{0, 4096}, {8192, 4096}, {65536, 8192}};
+  const std::vector<FileRange> ranges = {{0, 4096}, {8192, 4096}, {65536, 32768}};
   const auto make = [&] {
-    return std::move(memory::FilePins::make(cuda.space, budget, file.get(), nullptr)).value();
+    return std::move(memory::FilePins::make(cuda.space, budget, file.get(), nullptr,
+                                            {.size_bytes = 4096, .helpers = 2}))
+        .value();
   };
   ASSERT_TRUE(make()->add(ranges, 0));  // opens the device
   const auto before = fake_.pinned_bytes();

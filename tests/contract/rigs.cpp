@@ -132,7 +132,7 @@ class PinningFirst final : public PreparingFirst<transport::PinnedCache> {
   using PreparingFirst::attach;
   Result<transport::Attachment> attach(const transport::FileRef& file) override {
     auto pins = memory::FilePins::make(space_, std::make_shared<memory::PinBudget>(UINT64_MAX),
-                                       file.fd, nullptr);
+                                       file.fd, nullptr, {.size_bytes = 8192, .helpers = 2});
     if (!pins) return pins.error();
     if (auto added = (*pins)->add({{0, INT64_MAX}}, 0); !added) return added.error();
     return inner_.attach(transport::FileRef{file.fd, -1, std::move(*pins)});

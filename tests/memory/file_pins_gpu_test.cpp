@@ -27,8 +27,11 @@ class FilePinsTest : public Gpu {
     Gpu::SetUp();
     file = os::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     before = fake_.pinned_bytes();
-    auto made =
-        FilePins::make(cuda_.space, budget, file.get(), [this](const std::string&) { ++losses; });
+    make_pins({});
+  }
+  void make_pins(FilePins::Pieces pieces) {
+    auto made = FilePins::make(
+        cuda_.space, budget, file.get(), [this](const std::string&) { ++losses; }, pieces);
     ASSERT_TRUE(made) << made.error().message();
     pins = std::move(*made);
   }
@@ -67,6 +70,45 @@ TEST_F(FilePinsTest, WholePagesAreHeldAndSharedRangesOnce) {
   EXPECT_EQ(held(), 0U);
   EXPECT_EQ(budget->used_bytes(), 0U);
   EXPECT_FALSE(pins->lost());
+}
+
+// By helping threads and without: nobody sees the difference.
+TEST_F(FilePinsTest, ALongStretchIsHeldInPieces) {
+  for (const std::uint32_t helpers : {0, 3}) {
+    make_pins({.size_bytes = 4 * page, .helpers = helpers});
+    const auto all = pin({{0, file_bytes}});
+    EXPECT_THAT(pins->extents(), ElementsAre(FileRange{0, file_bytes}));
+    EXPECT_EQ(held(), 17 * page);
+    EXPECT_EQ(budget->used_bytes(), 17 * page);
+    for (std::uint64_t at = 0; at < file_bytes; at += page) {
+      const auto use = pins->use(at);
+      ASSERT_TRUE(use) << at;
+      const auto piece = at / (4 * page) * 4 * page;
+      EXPECT_EQ(use.range().range(), (FileRange{piece, std::min(4 * page, 17 * page - piece)}));
+      EXPECT_TRUE(use.ready({at, page}));
+    }
+    EXPECT_FALSE(pins->use(17 * page));
+    const auto part = pin({{3 * page, 2 * page}});  // shares two of them
+    pins->remove(all, true);
+    EXPECT_THAT(pins->extents(), ElementsAre(FileRange{0, 8 * page}));
+    EXPECT_FALSE(pins->use(8 * page));
+    pins->remove(part, true);
+    EXPECT_EQ(held(), 0U);
+    EXPECT_EQ(budget->used_bytes(), 0U);
+  }
+}
+
+TEST_F(FilePinsTest, ALostStretchOfPiecesIsLetGoAsAWhole) {
+  make_pins({.size_bytes = page, .helpers = 2});
+  pin({{0, file_bytes}});
+  const auto use = pins->use(5 * page);
+  append();
+  EXPECT_FALSE(use.intact({5 * page, page}));
+  EXPECT_EQ(losses, 1);
+  EXPECT_THAT(pins->extents(), ElementsAre());
+  EXPECT_EQ(held(), page);  // what a copy uses
+  pin({{0, 6 * page}});
+  EXPECT_TRUE(pins->use(5 * page).ready({5 * page, page}));
 }
 
 TEST_F(FilePinsTest, TheLastPageMayBePartial) {
@@ -149,8 +191,10 @@ TEST_F(FilePinsTest, AWriteThatBeganBeforeThePinIsSeenInThePageTables) {
     auto writer = has_writer ? open_writer() : os::Descriptor();
     const auto stamp = os::read_settled_stamp(file.get());
     ASSERT_TRUE(stamp);
-    auto range = PinnedRange::make(space(), -1, file.get(), {0, 4 * page}, *stamp);
+    auto range = PinnedRange::map(file.get(), {0, 4 * page}, *stamp);
     ASSERT_TRUE(range) << range.error().message();
+    (*range)->fill();
+    ASSERT_TRUE((*range)->hold(space(), -1));
     if (!has_writer) writer = open_writer();
     EXPECT_TRUE((*range)->all_present(*presence, {0, 4 * page}));
     ASSERT_EQ(::fallocate(writer.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, page), 0);

@@ -24,7 +24,7 @@ class PinnedCacheTest : public memory::Gpu {
     device = user_memory(file_bytes);
     file = os::Descriptor(::open(folder.write("a", bytes).c_str(), O_RDWR | O_CLOEXEC));
     pins = memory::must(memory::FilePins::make(
-        cuda_.space, std::make_shared<memory::PinBudget>(1 << 30), file.get(), nullptr));
+        cuda_.space, std::make_shared<memory::PinBudget>(1 << 30), file.get(), nullptr, {}));
     transport.emplace(memory::must(space().open_lane(0)));
     attachment = memory::must(transport->attach(FileRef{file.get(), -1, pins}));
   }
