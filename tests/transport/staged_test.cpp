@@ -120,6 +120,37 @@ class StagedTest : public testing::Test {
   tests::TempFolder folder;
 };
 
+// Segments with gaps between them on the device, in one submission.
+std::vector<Segment> scattered(int fd, std::vector<char>& device, std::uint64_t size,
+                               std::uint64_t stride) {
+  std::vector<Segment> segments;
+  for (std::uint64_t at = 0; at + stride <= device.size(); at += stride) {
+    Segment segment;
+    segment.cookie = at;
+    segment.file = static_cast<std::uint64_t>(fd);
+    segment.file_offset = segment.envelope_offset = at;
+    segment.size_bytes = segment.envelope_bytes = size;
+    segment.address = reinterpret_cast<std::uint64_t>(device.data()) + at;
+    segments.push_back(segment);
+  }
+  return segments;
+}
+
+std::map<std::uint64_t, Completion> run_all(Staged& staged, const std::vector<Segment>& segments) {
+  std::map<std::uint64_t, Completion> done;
+  std::size_t next = 0;
+  while (done.size() < segments.size()) {
+    next += staged.submit(std::span(segments).subspan(next));
+    Completion completions[16];
+    const auto got = staged.reap(completions);
+    for (std::size_t i = 0; i < got; ++i) {
+      EXPECT_FALSE(done.contains(completions[i].cookie));
+      done[completions[i].cookie] = completions[i];
+    }
+  }
+  return done;
+}
+
 TEST_F(StagedTest, ReadsThroughATinyRingWithLateCopies) {
   const auto bytes = tests::pattern((9 << 20) + 123);
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
@@ -168,6 +199,28 @@ TEST_F(StagedTest, NoMoreCopiersWorkThanTheLimitAllows) {
   ::close(fd);
 }
 
+// A disk is asked for eight pieces at once, however many copiers there are.
+TEST_F(StagedTest, EightCopiersWaitForADisk) {
+  const auto bytes = tests::pattern(32 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  os::Syscalls meeting = os::kernel();
+  meeting.pread = meeting_pread;
+  most_inside = 0;
+  wanted_inside = 8;
+  std::vector<char> device(bytes.size());
+  {
+    Staged staged([&] { return std::make_unique<Posix>(meeting); }, 12,
+                  std::make_unique<HeapRing>(32 * staged_piece_bytes),
+                  std::make_unique<LateLane>(sizes, lost, held), *wake);
+    auto segments = scattered(fd, device, staged_piece_bytes, staged_piece_bytes);
+    for (auto& segment : segments) segment.direct_io = true;
+    run_all(staged, segments);
+  }
+  EXPECT_EQ(device, bytes);
+  EXPECT_EQ(most_inside, 8);
+  ::close(fd);
+}
+
 TEST_F(StagedTest, WritesThroughATinyRingWithLateCopies) {
   auto bytes = tests::pattern((5 << 20) + 77);
   for (const std::size_t pieces : {1, 3}) {
@@ -193,37 +246,6 @@ TEST_F(StagedTest, FilledPiecesLeaveAsOneRun) {
   EXPECT_LT(sizes.size(), 64U);  // fewer copies than pieces
   EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), staged_piece_bytes);
   ::close(fd);
-}
-
-// Segments with gaps between them on the device, in one submission.
-std::vector<Segment> scattered(int fd, std::vector<char>& device, std::uint64_t size,
-                               std::uint64_t stride) {
-  std::vector<Segment> segments;
-  for (std::uint64_t at = 0; at + stride <= device.size(); at += stride) {
-    Segment segment;
-    segment.cookie = at;
-    segment.file = static_cast<std::uint64_t>(fd);
-    segment.file_offset = segment.envelope_offset = at;
-    segment.size_bytes = segment.envelope_bytes = size;
-    segment.address = reinterpret_cast<std::uint64_t>(device.data()) + at;
-    segments.push_back(segment);
-  }
-  return segments;
-}
-
-std::map<std::uint64_t, Completion> run_all(Staged& staged, const std::vector<Segment>& segments) {
-  std::map<std::uint64_t, Completion> done;
-  std::size_t next = 0;
-  while (done.size() < segments.size()) {
-    next += staged.submit(std::span(segments).subspan(next));
-    Completion completions[16];
-    const auto got = staged.reap(completions);
-    for (std::size_t i = 0; i < got; ++i) {
-      EXPECT_FALSE(done.contains(completions[i].cookie));
-      done[completions[i].cookie] = completions[i];
-    }
-  }
-  return done;
 }
 
 TEST_F(StagedTest, SmallSegmentsThatTouchShareACopy) {
