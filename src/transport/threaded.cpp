@@ -27,12 +27,13 @@ Threaded::Threaded(Make make, std::uint32_t threads, Wake& wake, CopierLimit lim
       limit_(std::move(limit)),
       wake_(wake),
       prototype_(make_()),
-      most_workers_(std::max(threads, 1U)) {
+      most_workers_(std::max(threads, 1U)),
+      workers_wanted_(most_workers_) {
   capabilities_ = prototype_->capabilities();
   capabilities_.name = "threaded";
-  capabilities_.threads = std::max(threads, 1U);
-  capabilities_.depth = capabilities_.threads * small_segments_per_thread;
-  workers_.reserve(capabilities_.threads);
+  capabilities_.threads = 1;
+  capabilities_.depth = most_workers_ * small_segments_per_thread;
+  workers_.reserve(most_workers_);
   done_.reserve(capabilities_.depth);
 }
 
@@ -47,8 +48,9 @@ void Threaded::start_worker() {
   const os::SignalsBlocked blocked;
   try {
     workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    capabilities_.threads = static_cast<std::uint32_t>(workers_.size());
   } catch (const std::exception&) {
-    if (!workers_.empty()) capabilities_.threads = static_cast<std::uint32_t>(workers_.size());
+    if (!workers_.empty()) workers_wanted_ = static_cast<std::uint32_t>(workers_.size());
   }
 }
 
@@ -58,8 +60,8 @@ std::size_t Threaded::room_for(std::span<const Segment> segments) const {
   auto bytes = queue_bytes_;
   for (const auto& segment : segments) {
     const auto in_flight = in_flight_ + count;
-    const bool few = in_flight < capabilities_.threads * segments_per_thread;
-    const bool small = bytes < capabilities_.threads * bytes_per_thread;
+    const bool few = in_flight < workers_wanted_ * segments_per_thread;
+    const bool small = bytes < workers_wanted_ * bytes_per_thread;
     if (in_flight >= capabilities_.depth || (!few && !small)) break;
     bytes += segment.size_bytes;
     ++count;
@@ -80,7 +82,7 @@ std::size_t Threaded::submit(std::span<const Segment> segments) {
     waiting = queue_.size() - std::min<std::size_t>(idle_, queue_.size());
   }
   const auto limit = copiers_now(limit_);
-  for (; waiting > 0 && workers_.size() < std::min(capabilities_.threads, limit); --waiting) {
+  for (; waiting > 0 && workers_.size() < std::min(workers_wanted_, limit); --waiting) {
     start_worker();
   }
   in_flight_ += static_cast<std::uint32_t>(count);

@@ -47,6 +47,7 @@ class Threaded final : public Transport {
   std::unique_ptr<Transport> prototype_;  // for attach and capabilities
   Capabilities capabilities_;
   const std::uint32_t most_workers_;
+  std::uint32_t workers_wanted_;  // fewer where no more threads are to be had
   std::mutex mutex_;
   std::condition_variable_any has_work_;
   std::deque<Segment> queue_;

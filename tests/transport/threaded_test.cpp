@@ -21,7 +21,7 @@ TEST(Threaded, MovesTheBytesWithEveryWorker) {
   std::vector<char> memory(bytes.size());
   {
     Threaded threaded([] { return std::make_unique<Posix>(os::kernel()); }, 3, **wake);
-    EXPECT_EQ(threaded.capabilities().threads, 3U);
+    EXPECT_EQ(threaded.capabilities().threads, 1U) << "none works yet";
     std::size_t submitted = 0;
     std::size_t reaped = 0;
     constexpr std::size_t piece = 4096;
@@ -111,6 +111,7 @@ TEST(Threaded, NoMoreWorkAtOnceThanTheLimitAllows) {
   Threaded threaded([&meeting] { return std::make_unique<Posix>(meeting); }, 5, **wake, limit);
   wanted_inside = most_inside = 3;
   move_all(threaded, **wake, 20);
+  EXPECT_EQ(threaded.capabilities().threads, 3U) << "of five";
   wanted_inside = most_inside = 0;
   limit->store(1);
   move_all(threaded, **wake, 20);
@@ -120,6 +121,7 @@ TEST(Threaded, NoMoreWorkAtOnceThanTheLimitAllows) {
   most_inside = 0;
   move_all(threaded, **wake, 20);
   EXPECT_EQ(most_inside, 5) << "it grows back";
+  EXPECT_EQ(threaded.capabilities().threads, 5U);
 }
 
 }  // namespace
