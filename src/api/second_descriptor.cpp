@@ -1,6 +1,7 @@
 #include "api/second_descriptor.hpp"
 
 #include <cerrno>
+#include <utility>
 
 #include "os/facts.hpp"
 #include "plan/runs.hpp"
@@ -38,6 +39,8 @@ bool uses_direct(const Plan& plan) {
 Result<void> secure_direct(Plan& plan, OpenFile& file) {
   if (!uses_direct(plan) || file.ref(true).direct_fd >= 0) return {};
   if (!may_fall_back(plan)) return direct_refusal(plan, file.direct_code());
+  auto& counters = plan.cufile.counters;  // all that was to go the vendor's way needs it
+  counters.posix += std::exchange(counters.nvfs, 0) + std::exchange(counters.p2pdma, 0);
   for (std::uint8_t i = 0; i < plan.run_count; ++i) {
     auto& run = plan.runs[i];
     if (needs_direct(run.cold)) {

@@ -30,10 +30,12 @@ TEST(SecondDescriptor, OnlyDirectRunsNeedItAndARefusalChangesThem) {
   EXPECT_EQ(asked, 0);
   plan.runs[1] = {Route::direct_host, Reason::cache_bypass, {4096, 4096}, 4096, 4096, true};
   plan.run_count = 2;
+  plan.cufile.counters = {.n = 9, .nvfs = 4, .p2pdma = 3, .posix = 2};
   EXPECT_TRUE(uses_direct(plan));
   EXPECT_TRUE(secure_direct(plan, *file));
   EXPECT_EQ(asked, 1);
   EXPECT_FALSE(uses_direct(plan));
+  EXPECT_EQ(plan.cufile.counters, (LayerCounters{.n = 9, .nvfs = 0, .p2pdma = 0, .posix = 9}));
   EXPECT_EQ(plan.runs[0].reason, Reason::edge_block);
   EXPECT_EQ(plan.runs[1].route, Route::buffered);
   EXPECT_EQ(plan.runs[1].reason, Reason::fell_back);
