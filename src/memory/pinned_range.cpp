@@ -24,12 +24,29 @@ Error cannot_pin(const FileRange& range, int code, std::string advice) {
                .advice = std::move(advice)};
 }
 
+// Behind each mapping lies a gap. Two that touched could become one to the kernel, and a page fault
+// at the beginning of the second enter pages at the end of the first, where they would hide a
+// change (fault-around). As large as a huge page, so that the kernel aligns the whole.
+constexpr std::uint64_t gap_bytes = std::uint64_t{2} << 20;
+
+void unmap_pages(std::byte* pages, const FileRange& range) {
+  if (pages != nullptr) ::munmap(pages, range.size_bytes + gap_bytes);
+}
+
 Result<std::byte*> map_pages(int fd, const FileRange& range) {
-  void* mapped = ::mmap(nullptr, range.size_bytes, PROT_READ, MAP_SHARED, fd,
-                        static_cast<off_t>(range.offset));
-  if (mapped == MAP_FAILED) return cannot_pin(range, errno, "pin less of the file");
-  ::madvise(mapped, range.size_bytes, MADV_DONTFORK);
-  return static_cast<std::byte*>(mapped);
+  const auto whole_bytes = range.size_bytes + gap_bytes;
+  void* whole =
+      ::mmap(nullptr, whole_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (whole == MAP_FAILED) return cannot_pin(range, errno, "pin less of the file");
+  auto* pages = static_cast<std::byte*>(whole);
+  if (::mmap(whole, range.size_bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd,
+             static_cast<off_t>(range.offset)) == MAP_FAILED) {
+    const int code = errno;
+    unmap_pages(pages, range);
+    return cannot_pin(range, code, "pin less of the file");
+  }
+  ::madvise(whole, whole_bytes, MADV_DONTFORK);
+  return pages;
 }
 
 }  // namespace
@@ -79,8 +96,8 @@ Result<void> PinnedRange::hold(Space& space, std::int32_t device) {
 PinnedRange::~PinnedRange() {
   if (forked()) return;  // MADV_DONTFORK: whatever lies at these addresses is not ours
   held_.reset();
-  if (twin_ != nullptr) ::munmap(twin_, range_.size_bytes);
-  if (pages_ != nullptr) ::munmap(pages_, range_.size_bytes);
+  unmap_pages(twin_, range_);
+  unmap_pages(pages_, range_);
 }
 
 }  // namespace straightway::memory

@@ -202,6 +202,29 @@ TEST_F(FilePinsTest, AWriteThatBeganBeforeThePinIsSeenInThePageTables) {
   }
 }
 
+// Two mappings that touch would be one to the kernel, whose page faults enter pages beside the one
+// that is asked for: here in place of one that was replaced.
+TEST_F(FilePinsTest, AMappingBesideAnotherHidesNoChange) {
+  // Small enough for no alignment, so that the kernel takes neighbouring addresses.
+  constexpr std::uint64_t size = 350 * page;
+  const auto presence = os::PagePresence::open();
+  ASSERT_TRUE(presence);
+  const os::Descriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::ftruncate(writer.get(), 2 * size), 0);
+  const auto stamp = os::read_settled_stamp(file.get());
+  ASSERT_TRUE(stamp);
+  auto held = PinnedRange::map(file.get(), {size, size}, *stamp);
+  ASSERT_TRUE(held);
+  ASSERT_TRUE((*held)->hold(space(), -1));
+  ASSERT_EQ(::fallocate(writer.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size, page), 0);
+  char read_again = 'x';
+  ASSERT_EQ(::pread(file.get(), &read_again, 1, size), 1);
+  auto below = PinnedRange::map(file.get(), {0, size}, *stamp);
+  ASSERT_TRUE(below);
+  (*below)->fill();
+  EXPECT_FALSE((*held)->all_present(*presence, {size, size}));
+}
+
 TEST(PinBudgetTest, TakesUpToItsLimit) {
   PinBudget budget(10);
   EXPECT_TRUE(budget.take(10));
