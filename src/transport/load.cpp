@@ -12,7 +12,17 @@ namespace {
 // To the host transport.
 constexpr std::size_t given_at_once = 64;
 
+// What the file's page cache is filled from stays in the processor's caches (measured: 4.7 GB/s
+// through this, 3.4 through 32 MiB).
+constexpr std::uint64_t write_window_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t direct_window_bytes = 2 * most_direct_copiers * (std::uint64_t{1} << 20);
+
 }  // namespace
+
+std::uint64_t most_window_bytes(const Segment& segment) {
+  if (segment.direct_io) return direct_window_bytes;
+  return writes_to_cache(segment) ? write_window_bytes : UINT64_MAX;
+}
 
 bool writes_to_cache(const Segment& segment) {
   return segment.direction == Direction::write && !segment.direct_io;

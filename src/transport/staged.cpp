@@ -21,13 +21,6 @@ constexpr std::size_t copies_in_flight_limit = 2;
 constexpr std::uint64_t read_run_limit_bytes = std::uint64_t{16} << 20;
 // Shorter, so that the file is written while the next run comes.
 constexpr std::uint64_t write_run_limit_bytes = std::uint64_t{4} << 20;
-// What the file's page cache is filled from stays in the processor's caches (measured: 4.7 GB/s
-// through this, 3.4 through 32 MiB).
-constexpr std::uint64_t write_window_bytes = std::uint64_t{4} << 20;
-// Direct I/O: eight of 1 MiB reach a disk's rate. Sixteen through a ring that widened were slower
-// on a virtio disk (0.76 and 0.81 of plain O_DIRECT in turns, so 0.85 and 0.89).
-constexpr std::uint32_t most_direct_copiers = 8;
-constexpr std::uint64_t direct_window_bytes = 2 * most_direct_copiers * staged_piece_bytes;
 constexpr std::uint32_t depth = 4096;
 // Pieces for each copier: one that it fills, and those that wait for a copy or are being copied.
 constexpr std::uint64_t pieces_per_copier = 3;
@@ -47,11 +40,6 @@ constexpr auto looks_before_nap = std::chrono::microseconds(20);
 std::uint64_t first_window(std::uint64_t ring_bytes, std::uint32_t copiers) {
   return std::min(
       {ring_bytes, largest_first_window_bytes, copiers * pieces_per_copier * staged_piece_bytes});
-}
-
-std::uint64_t most_window_bytes(const Segment& segment) {
-  if (segment.direct_io) return direct_window_bytes;
-  return writes_to_cache(segment) ? write_window_bytes : UINT64_MAX;
 }
 
 // The lock is held for a microsecond or less; sleeping for it would take fifty.
