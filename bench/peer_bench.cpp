@@ -11,6 +11,7 @@
 
 #include "api/engine.hpp"
 #include "api/peer_call.hpp"
+#include "api/planning.hpp"
 #include "straightway/straightway.hpp"
 #include "tests/os/temp_tree.hpp"
 
@@ -52,8 +53,9 @@ class PeerScene {
   Plan plan(Direction direction) const {
     CallRange range{FileUse(file_), 0, memory_bytes, {memory_, memory_bytes}};
     find_peer(range).value();
-    auto plan = plan_call(direction, range, file_->settings).value();
-    try_peer(plan, range);
+    Planning planning(direction, file_->settings);
+    auto plan = planning.plan(range).value();
+    try_peer(plan, range, planning.stamp());
     return plan;
   }
 
@@ -75,7 +77,7 @@ void plan_into_peer_memory(benchmark::State& state, Direction direction) {
 }
 void plan_peer_write(benchmark::State& state) { plan_into_peer_memory(state, Direction::write); }
 BENCHMARK(plan_peer_write);
-// Looks for holes, too.
+// Knows that there are no holes, by the file's stamp, once it is settled.
 void plan_peer_read(benchmark::State& state) { plan_into_peer_memory(state, Direction::read); }
 BENCHMARK(plan_peer_read);
 

@@ -161,7 +161,7 @@ Result<Plan> plan_range(Planning& planning, CallRange& range, std::optional<Plan
   if (auto found = find_peer(range); !found) return found.error();
   auto plan = made && !range.peer ? Result<Plan>(std::move(*made)) : planning.plan(range);
   if (!plan) return plan.error();
-  try_peer(*plan, range);
+  try_peer(*plan, range, planning.stamp());
   if (try_vendor(*plan, range)) planning.forget_facts();
   if (plan->failure != Reason::none) return refusal(*plan);
   if (auto secured = secure_direct(*plan, *range.file); !secured) return secured.error();

@@ -232,6 +232,14 @@ void OpenFile::close_descriptors() {
 
 Result<std::uint64_t> OpenFile::size() const { return os::file_size(fd_.get(), facts->path); }
 
+Result<os::FileStamp> OpenFile::stamp() const {
+  auto stamp = os::read_stamp(fd_.get());
+  if (stamp) return stamp;
+  auto error = stamp.error();
+  error.path = facts->path;
+  return error;
+}
+
 os::FileStorage OpenFile::storage() {
   if (!storage_known_.load(std::memory_order_acquire)) {
     const auto found = os::file_storage(fd_.get());

@@ -11,6 +11,7 @@
 #include "api/engine.hpp"
 #include "memory/file_pins.hpp"
 #include "os/descriptor.hpp"
+#include "os/file_stamp.hpp"
 #include "os/peer_facts.hpp"
 #include "straightway/file.hpp"
 #include "transport/cufile_library.hpp"
@@ -37,6 +38,7 @@ struct OpenFile {
   bool closed() const { return (users_.load() & closed_bit) != 0; }
 
   Result<std::uint64_t> size() const;
+  Result<os::FileStamp> stamp() const;  // of a regular file
   // The descriptors; the O_DIRECT one is opened on first use. Where that is refused, direct_fd is
   // -1, the Context's sink is warned once, and direct_code() is the errno. Only a refusal that lies
   // in the file is remembered; a lack of descriptors or memory may pass.

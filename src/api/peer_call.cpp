@@ -1,24 +1,11 @@
 #include "api/peer_call.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "plan/planner.hpp"
 
 namespace straightway {
-namespace {
-
-// Holes and blocks that were never written come as zeros from the CPU, under O_DIRECT too. The
-// descriptor's position is nobody else's.
-bool has_holes(int direct_fd, const Run& run) {
-  const auto hole = ::lseek(direct_fd, static_cast<off_t>(run.file.offset), SEEK_HOLE);
-  return hole >= 0 && static_cast<std::uint64_t>(hole) < run.file.offset + run.file.size_bytes;
-}
-
-}  // namespace
-
 Result<void> find_peer(CallRange& range) {
   auto found = range.file->engine->peer_mappings().find(
       reinterpret_cast<std::uint64_t>(range.memory.address), range.size_bytes);
@@ -48,14 +35,14 @@ std::shared_ptr<const PeerFacts> peer_facts(const CallRange& range) {
                                         range.peer->device());
 }
 
-void try_peer(Plan& plan, const CallRange& range) {
+void try_peer(Plan& plan, const CallRange& range, const os::FileStamp& stamp) {
   const auto* run = peer_run(plan);
   if (run == nullptr) return;
   const auto ref = range.file->ref(true);
   if (ref.direct_fd < 0) return;  // secure_direct says why
   auto& engine = *range.file->engine;
   const bool may_have = plan.request.direction == Direction::read && !plan.file->is_block_device;
-  const bool holes = may_have && has_holes(ref.direct_fd, *run);
+  const bool holes = may_have && engine.peer_ways().has_holes(stamp, ref.direct_fd, run->file);
   auto learned = plan.peer;
   if (holes) {
     auto here = *plan.peer;

@@ -17,8 +17,9 @@ bool may_be_peer(const CallRange& range);
 // Of a range in peer memory: that, and what is known of the way there.
 MemoryRange peer_range(const CallRange& range);
 std::shared_ptr<const PeerFacts> peer_facts(const CallRange& range);
-// Makes it the plan once its way to peer memory was tried; any other plan stays as it is.
-void try_peer(Plan& plan, const CallRange& range);
+// Makes it the plan once its way to peer memory was tried; any other plan stays as it is. stamp: of
+// the file, looked at for the plan.
+void try_peer(Plan& plan, const CallRange& range, const os::FileStamp& stamp);
 // What the kernel refused once is not tried again.
 void learn_of_peers(const std::vector<CallRange>& ranges, const std::vector<Plan>& plans,
                     const Receipt& receipt, const std::optional<Error>& error);

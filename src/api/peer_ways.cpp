@@ -1,7 +1,10 @@
 #include "api/peer_ways.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 
 #include "api/peer_trial.hpp"
@@ -81,6 +84,27 @@ std::shared_ptr<const PeerFacts> PeerWays::attempt(const Plan& plan, const os::F
     if (auto* way = find(storage, learned->device)) way->facts = learned;
   }
   return learned;
+}
+
+bool PeerWays::has_holes(const os::FileStamp& stamp, int direct_fd, const FileRange& range) {
+  const auto end = range.offset + range.size_bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto& known = filled_of(stamp);
+    const bool inside =
+        known.range.offset <= range.offset && end <= known.range.offset + known.range.size_bytes;
+    if (inside && known.stamp == stamp) return false;
+  }
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);  // before the look: what comes later is stamped
+  const auto hole = ::lseek(direct_fd, static_cast<off_t>(range.offset), SEEK_HOLE);
+  if (hole < 0) return false;
+  const auto filled_end = static_cast<std::uint64_t>(hole);
+  if (filled_end > range.offset && os::is_settled(stamp, now)) {
+    const std::lock_guard lock(mutex_);
+    filled_of(stamp) = {stamp, {range.offset, filled_end - range.offset}};
+  }
+  return filled_end < end;
 }
 
 void PeerWays::learn_refusal(const os::FileStorage& storage, const std::string& pci_device,

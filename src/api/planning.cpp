@@ -129,13 +129,21 @@ bool Planning::needs_file_size(const CallRange& range) const {
          direction_ == Direction::write || range.peer;
 }
 
-Result<std::uint64_t> Planning::file_size(const OpenFile& file) {
-  if (&file != sized_file_) {
+Result<std::uint64_t> Planning::file_size(const CallRange& range) {
+  const OpenFile& file = *range.file;
+  if (&file == sized_file_) return file_size_bytes_;
+  stamp_ = {};
+  if (range.peer && !file.facts->is_block_device) {
+    auto stamp = file.stamp();
+    if (!stamp) return stamp.error();
+    stamp_ = *stamp;
+    file_size_bytes_ = stamp->size_bytes;
+  } else {
     auto size = file.size();
     if (!size) return size.error();
-    sized_file_ = &file;
     file_size_bytes_ = *size;
   }
+  sized_file_ = &file;
   return file_size_bytes_;
 }
 
@@ -168,7 +176,7 @@ Result<Plan> Planning::plan(const CallRange& range) {
   request.memory = *memory;
   request.spare_memory_bytes = spare_memory_bytes_;
   if (needs_file_size(range)) {
-    auto size = file_size(*range.file);
+    auto size = file_size(range);
     if (!size) return size.error();
     request.file_size_bytes = *size;
   }

@@ -29,12 +29,14 @@ class Planning {
   Result<Plan> plan(const CallRange& range);
   // Facts may have changed: those that follow are looked up again.
   void forget_facts() { file_ = nullptr; }
+  // Of the file of the range last planned, where that is a regular one and the memory a peer's.
+  const os::FileStamp& stamp() const { return stamp_; }
 
  private:
   Result<MemoryRange> find_memory(const CallRange& range);
   Result<MemoryRange> memory_of(const CallRange& range);
   bool needs_file_size(const CallRange& range) const;
-  Result<std::uint64_t> file_size(const OpenFile& file);
+  Result<std::uint64_t> file_size(const CallRange& range);
   const plan::Facts& facts_of(const CallRange& range, SpaceKind space);
 
   const Direction direction_;
@@ -48,6 +50,7 @@ class Planning {
   plan::Facts facts_;
   const OpenFile* sized_file_ = nullptr;
   std::uint64_t file_size_bytes_ = 0;
+  os::FileStamp stamp_;
 };
 
 }  // namespace straightway

@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "api/engine.hpp"
+#include "api/peer_ways.hpp"
+#include "os/descriptor.hpp"
+#include "os/file_stamp.hpp"
 #include "tests/os/temp_tree.hpp"
 #include "tests/temp_file.hpp"
 
@@ -272,6 +275,34 @@ TEST_F(PeerTest, HolesAreNotDirect) {
             ErrorKind::route_refused);
   EXPECT_EQ(device_.moves, 0);
   EXPECT_EQ(direct_bytes(read(mib).value()), mib);  // another file of the same storage
+}
+
+// What has none is known as long as the file's stamp stays.
+TEST_F(PeerTest, HolesAreLookedForAgainWhenTheFileChanged) {
+  const auto name = tree.write("filled", std::string(2 * mib, 'f'));
+  const os::Descriptor fd(::open(name.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::fsync(fd.get()), 0);
+  const auto before = os::read_settled_stamp(fd.get()).value();
+  PeerWays ways("");
+  EXPECT_FALSE(ways.has_holes(before, fd.get(), {mib, mib}));
+  ASSERT_EQ(::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * mib), 0);
+  EXPECT_FALSE(ways.has_holes(before, fd.get(), {mib, 4096})) << "it was not looked at again";
+  EXPECT_TRUE(ways.has_holes(before, fd.get(), {0, mib})) << "of this nothing was known";
+  const auto after = os::read_settled_stamp(fd.get()).value();
+  EXPECT_TRUE(ways.has_holes(after, fd.get(), {mib, mib}));
+}
+
+// A change within the tick of the clock that stamps files may leave no trace.
+TEST_F(PeerTest, NothingIsRememberedOfAFileThatHasJustChanged) {
+  const auto name = tree.write("fresh", std::string(mib, 'f'));
+  const os::Descriptor fd(::open(name.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::fsync(fd.get()), 0);
+  auto stamp = os::read_stamp(fd.get()).value();
+  stamp.changed_s += 1000;  // not settled
+  PeerWays ways("");
+  EXPECT_FALSE(ways.has_holes(stamp, fd.get(), {0, mib}));
+  ASSERT_EQ(::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, mib), 0);
+  EXPECT_TRUE(ways.has_holes(stamp, fd.get(), {0, mib}));
 }
 
 TEST_F(PeerTest, TheBrokenKernelIsNotEvenTried) {
