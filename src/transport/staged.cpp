@@ -31,8 +31,9 @@ constexpr unsigned long timer_slack_ns = 10'000;
 // Ten fill a fast link from large folios (measured), more are needed for 4 KiB pages.
 constexpr std::uint32_t first_copiers = 10;
 constexpr std::uint32_t starved_before_one_more = 16;
-// Of small segments: where the pump is slower than the copiers, the queue is short, and shares of
-// it would become ever smaller.
+// Of small segments, up to so many bytes: where the pump is slower than the copiers, the queue is
+// short, and shares of it would become ever smaller.
+constexpr std::size_t least_segments = 16;
 constexpr std::uint64_t least_load_bytes = std::uint64_t{256} << 10;
 // By the one who watches the copies when nothing else is left.
 constexpr auto looks_before_nap = std::chrono::microseconds(20);
@@ -318,12 +319,14 @@ Load* Staged::drainable() {
 // where all copiers would not find work.
 Staged::Next Staged::next() const {
   const auto& first = queue_.front();
-  const auto share = std::max(queue_bytes_ / copiers_wanted_, least_load_bytes);
-  const auto limit = std::min({staged_piece_bytes, share, ring_.size_bytes()});
+  const auto most = std::min(staged_piece_bytes, ring_.size_bytes());
+  const auto share = queue_bytes_ / copiers_wanted_;
   Next next{1, first.envelope_bytes};
   if (first.direct_io) return next;
   for (; next.segments < queue_.size(); ++next.segments) {
     const auto& more = queue_[next.segments];
+    const auto least = next.segments < least_segments ? least_load_bytes : 0;
+    const auto limit = std::min(most, std::max(share, least));
     if (more.direct_io || more.direction != first.direction ||
         next.bytes + more.envelope_bytes > limit ||
         (first.direction == Direction::write && more.file != first.file)) {

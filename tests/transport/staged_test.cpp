@@ -297,6 +297,23 @@ TEST_F(StagedTest, AShortQueueOfSmallSegmentsIsOneLoad) {
   ::close(fd);
 }
 
+TEST_F(StagedTest, CopiersShareManyTinySegments) {
+  const auto bytes = tests::pattern(256 * 64);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  std::vector<char> device(bytes.size());
+  std::atomic<int> loads{0};
+  {
+    Staged staged([&] { return std::make_unique<CountingPosix>(loads); }, 8,
+                  std::make_unique<HeapRing>(4 * staged_piece_bytes),
+                  std::make_unique<LateLane>(sizes, lost, held), *wake);
+    run_all(staged, scattered(fd, device, 64, 64));
+  }
+  EXPECT_EQ(device, bytes);
+  EXPECT_GE(loads, 8);
+  EXPECT_LE(loads, 16);  // of 16 and more
+  ::close(fd);
+}
+
 TEST_F(StagedTest, SmallSegmentsWithGapsTouchNothingElse) {
   const auto bytes = tests::pattern(1 << 20);
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
