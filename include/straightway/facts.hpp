@@ -48,7 +48,7 @@ struct MachineFacts {
   bool vendor_cuts = false;         // it was open before us: it cuts requests by its own settings
   bool run_udev = false;            // /run/udev is a directory
   bool wsl = false;
-  bool p2pdma_pages = false;  // the kernel publishes pages of device memory
+  bool p2pdma_pages = false;  // the kernel publishes pages of a GPU of NVIDIA's, as /sys shows it
   bool uring = false;         // io_uring answers
   std::string uring_why_not;  // "io_uring_setup: Operation not permitted", or empty
   std::string kernel;         // uname -r

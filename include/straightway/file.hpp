@@ -195,7 +195,7 @@ class File {
   Result<Job> submit_ranges(Direction direction, Memory memory, std::span<const PlacedRange> ranges,
                             const CallOptions& options = {},
                             std::shared_ptr<void> owner = nullptr) const;
-  // Registers pages; takes about 70 ms a GiB. An error where that cannot be made safe (file system,
+  // Registers pages; takes 30 to 70 ms a GiB. An error where that cannot be made safe (file system,
   // driver), where the file is being changed, or where pin_bytes would be exceeded.
   Result<Pin> pin(const PinOptions& options = {}) const;
   Result<Plan> explain(Direction direction, Memory memory, const CallOptions& options = {}) const;

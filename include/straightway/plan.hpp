@@ -46,7 +46,7 @@ enum class ColdWay : std::uint8_t {
   dropped,  // RWF_DONTCACHE
   direct,   // O_DIRECT
   trimmed,  // buffered, then dropped from the page cache
-  nvfs,     // storage DMA into the GPU's memory
+  nvfs,     // storage DMA into the GPU's memory, by the vendor's library: nvfs or p2pdma
 };
 const char* to_string(ColdWay way);
 
