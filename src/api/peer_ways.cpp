@@ -1,13 +1,12 @@
 #include "api/peer_ways.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <utility>
 
 #include "api/peer_trial.hpp"
+#include "os/filled.hpp"
 
 namespace straightway {
 namespace {
@@ -97,9 +96,9 @@ bool PeerWays::has_holes(const os::FileStamp& stamp, int direct_fd, const FileRa
   }
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);  // before the look: what comes later is stamped
-  const auto hole = ::lseek(direct_fd, static_cast<off_t>(range.offset), SEEK_HOLE);
-  if (hole < 0) return false;
-  const auto filled_end = static_cast<std::uint64_t>(hole);
+  const auto found = os::filled_end(direct_fd, range.offset, end);
+  if (found < 0) return false;
+  const auto filled_end = static_cast<std::uint64_t>(found);
   if (filled_end > range.offset && os::is_settled(stamp, now)) {
     const std::lock_guard lock(mutex_);
     filled_of(stamp) = {stamp, {range.offset, filled_end - range.offset}};

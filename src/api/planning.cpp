@@ -131,9 +131,10 @@ bool Planning::needs_file_size(const CallRange& range) const {
 
 Result<std::uint64_t> Planning::file_size(const CallRange& range) {
   const OpenFile& file = *range.file;
-  if (&file == sized_file_) return file_size_bytes_;
-  stamp_ = {};
-  if (range.peer && !file.facts->is_block_device) {
+  const bool needs_stamp = range.peer && !file.facts->is_block_device;
+  if (&file == sized_file_ && (!needs_stamp || is_stamped_)) return file_size_bytes_;
+  is_stamped_ = needs_stamp;
+  if (needs_stamp) {
     auto stamp = file.stamp();
     if (!stamp) return stamp.error();
     stamp_ = *stamp;

@@ -50,6 +50,7 @@ class Planning {
   plan::Facts facts_;
   const OpenFile* sized_file_ = nullptr;
   std::uint64_t file_size_bytes_ = 0;
+  bool is_stamped_ = false;  // it is of sized_file_
   os::FileStamp stamp_;
 };
 

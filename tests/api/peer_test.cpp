@@ -76,7 +76,7 @@ class PeerTest : public testing::Test {
     path = tree.write("file", {bytes.data(), bytes.size()});
     const std::string below = "../../devices/pci0000:00/0000:00:03.0/0000:01:00.0/";
     const std::string disk = below + "0000:02:01.0/0000:04:00.0/nvme/nvme0/nvme0n1";
-    struct stat status{};
+    struct stat status {};
     ::stat(path.c_str(), &status);
     const auto number =
         std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
@@ -275,6 +275,32 @@ TEST_F(PeerTest, HolesAreNotDirect) {
             ErrorKind::route_refused);
   EXPECT_EQ(device_.moves, 0);
   EXPECT_EQ(direct_bytes(read(mib).value()), mib);  // another file of the same storage
+}
+
+// So are preallocated blocks, whose zeros somebody may have read into the page cache.
+TEST_F(PeerTest, BlocksNeverWrittenAreNotDirect) {
+  const auto name = tree.write("reserved", std::string(mib, 'r'));
+  const os::Descriptor fd(::open(name.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::fallocate(fd.get(), 0, mib, mib), 0);
+  auto reserved = File::open(name, "r", {}, context).value();
+  std::vector<char> zeros(2 * mib);
+  ASSERT_EQ(::pread(fd.get(), zeros.data(), zeros.size(), 0), static_cast<ssize_t>(zeros.size()));
+  const auto receipt = reserved.read_into({memory, 2 * mib}).value();
+  EXPECT_EQ(direct_bytes(receipt), 0U);
+  EXPECT_EQ(receipt.refused[index(Route::p2pdma)], Reason::peer_holes);
+}
+
+// An empty range in host memory looks at the file before, and needs less of it.
+TEST_F(PeerTest, HolesAreFoundBehindAnEmptyRange) {
+  const auto sparse = tree.write("sparse", "");
+  ASSERT_EQ(::truncate(sparse.c_str(), 4 * mib), 0);
+  auto holes = File::open(sparse, "r", {}, context).value();
+  char nothing = 0;
+  const std::vector<RangeRequest> ranges{{0, 0, {&nothing, 0}}, {0, mib, {memory, mib}}};
+  EXPECT_EQ(direct_bytes(file.read_ranges(ranges, policy(Policy::direct)).value()), mib);
+  const auto refused = holes.read_ranges(ranges, policy(Policy::direct));
+  ASSERT_FALSE(refused) << "called direct: " << direct_bytes(*refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::route_refused);
 }
 
 // What has none is known as long as the file's stamp stays.
