@@ -46,6 +46,15 @@ struct Way {
   Reason reason = Reason::none;
 };
 
+// Beside a usable nvidia-fs the vendor's library has it on by the user's own settings alone, of
+// which the KvikIO door does not read the file.
+bool asks_for_p2pdma(const Plan& plan) {
+  const MachineFacts& machine = machine_of(plan);
+  const bool by_library = machine.p2pdma_pages && !wants_p2pdma(machine, false);
+  return settings_of(plan).cufile.use_pci_p2pdma.value ||
+         (plan.request.door == Door::kvikio && by_library);
+}
+
 // P2PDMA, where it is switched on, goes before nvidia-fs.
 Way way_of(const Plan& plan) {
   const CufileSettings& settings = settings_of(plan).cufile;
@@ -55,8 +64,7 @@ Way way_of(const Plan& plan) {
     return {.route = Route::buffered, .reason = Reason::cufile_host_memory};
   }
   if (settings.force_compat_mode.value) return {.reason = Reason::force_compat};
-  if (settings.use_pci_p2pdma.value &&
-      direct_refusal(Route::p2pdma, file, machine) == Reason::none) {
+  if (asks_for_p2pdma(plan) && direct_refusal(Route::p2pdma, file, machine) == Reason::none) {
     return {.route = Route::p2pdma, .reason = Reason::direct_available};
   }
   if (direct_refusal(Route::nvfs, file, machine) == Reason::none) {

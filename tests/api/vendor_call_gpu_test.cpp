@@ -414,6 +414,19 @@ TEST_F(VendorCall, WhereTheUserSwitchesItOnP2pdmaGoesBeforeNvidiaFs) {
   EXPECT_THAT(receipt.to_text(), HasSubstr("P2PDMA switched on"));
 }
 
+TEST_F(VendorCall, AtKvikiosDoorTheKeyOfAFileCountsOnceTheLibraryIsLoaded) {
+  cufile.has_p2pdma(1);
+  cufile.user_p2pdma(1);  // by cufile.json
+  tree.write("proc/sys/kernel/osrelease", "6.17.4\n");
+  OpenOptions open;
+  open.door = Door::kvikio;
+  begin({}, open);
+  const auto receipt = file.read_into(memory()).value();
+  EXPECT_EQ(share(receipt, Route::p2pdma).bytes, size);
+  EXPECT_EQ(share(receipt, Route::staged).bytes, 0U);
+  EXPECT_EQ(receipt.layer, (LayerCounters{.n = 3, .nvfs = 0, .p2pdma = 3, .posix = 0}));
+}
+
 TEST_F(VendorCall, ColdBytesGoTheWayThatLoadingTheLibraryShowed) {
   cufile.version(1150);  // whose counters are left alone
   cufile.kernel_stats(nullptr, 0);

@@ -230,6 +230,20 @@ TEST(CufileLayer, P2pdmaIsNotTakenUnasked) {
   EXPECT_EQ(scene.plan().refused[index(Route::p2pdma)], Reason::kernel_breaks_p2pdma);
 }
 
+TEST(FrontLayer, P2pdmaThatTheVendorsLibraryHasOnCountsAsAsked) {
+  Scene scene = direct_scene();
+  scene.request.door = Door::kvikio;
+  scene.machine.kernel = "6.17.4";
+  scene.machine.p2pdma_pages = true;  // by cufile.json, beside nvidia-fs
+  EXPECT_EQ(scene.plan().runs[0].route, Route::p2pdma);
+  EXPECT_EQ(scene.plan().cufile.counters.p2pdma, 256U);
+  scene.request.door = Door::cufile;  // whose settings are the file's, or the program's word
+  EXPECT_EQ(scene.plan().runs[0].route, Route::staged);
+  scene.request.door = Door::kvikio;
+  scene.machine.nvfs_loaded = false;  // then it is Straightway that switches it on
+  EXPECT_EQ(scene.plan().runs[0].route, Route::staged);
+}
+
 std::vector<std::uint64_t> calls_kb(const Plan& plan) {
   std::vector<std::uint64_t> result;
   for (std::size_t i = 0; i < plan.run_count; ++i) {
