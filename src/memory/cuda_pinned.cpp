@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -46,11 +47,12 @@ void populate(std::byte* data, std::size_t size_bytes, std::uint32_t threads) {
     for (auto at = begin; at < end; at += least_page_bytes) bytes[at] = std::byte{0};
   };
   std::vector<std::jthread> helping;
-  helping.reserve(count);
   try {
     const os::SignalsBlocked blocked;
+    helping.reserve(count);
     for (auto begin = share; begin < size_bytes; begin += share) helping.emplace_back(fill, begin);
   } catch (const std::system_error&) {  // no more threads: the registration does the rest
+  } catch (const std::bad_alloc&) {
   }
   fill(0);
 }

@@ -59,7 +59,8 @@ Error pin_error(ErrorKind kind, int code, std::string why, std::string advice) {
 }
 
 // Starts up to `count` threads; fewer where there are no more to be had.
-std::vector<std::jthread> start_threads(std::size_t count, const std::function<void()>& work) {
+std::vector<std::jthread> start_threads(std::size_t count,
+                                        const std::function<void(const std::stop_token&)>& work) {
   std::vector<std::jthread> threads;
   try {
     const os::SignalsBlocked blocked;
@@ -87,8 +88,12 @@ class FilePins::Filling {
   Filling(const Entries& entries, std::uint32_t helpers)
       : entries_(entries),
         filled_(entries.size()),
-        threads_(start_threads(entries.size() < worth_helpers ? 0 : helpers, [this] { work(); })) {}
-  ~Filling() { next_ = entries_.size(); }
+        threads_(start_threads(entries.size() < worth_helpers ? 0 : helpers,
+                               [this](const std::stop_token& stop) { work(stop); })) {}
+  ~Filling() {
+    next_ = entries_.size();
+    for (auto& thread : threads_) thread.request_stop();
+  }
 
   // Returns when nobody fills this entry any more, nor will.
   void wait(std::size_t i) const {
@@ -96,9 +101,9 @@ class FilePins::Filling {
   }
 
  private:
-  void work() {
+  void work(const std::stop_token& stop) {
     for (auto i = next_++; i < entries_.size(); i = next_++) {
-      entries_[i]->range->fill();
+      entries_[i]->range->fill(stop);
       filled_[i] = true;
       filled_[i].notify_all();
     }
@@ -107,7 +112,7 @@ class FilePins::Filling {
   const Entries& entries_;
   std::vector<std::atomic<bool>> filled_;
   std::atomic<std::size_t> next_{0};
-  const std::vector<std::jthread> threads_;  // last: joined first
+  std::vector<std::jthread> threads_;  // last: joined first
 };
 
 Result<std::shared_ptr<FilePins>> FilePins::make(std::shared_ptr<Space> space,
@@ -211,16 +216,7 @@ std::vector<FileRange> FilePins::share(std::uint64_t pin, const FileRange& wante
 // The gap's pieces, mapped, which hold their share of the budget.
 Result<FilePins::Entries> FilePins::cut(std::uint64_t pin, const FileRange& gap,
                                         const os::FileStamp& stamp) {
-  Entries entries;
-  for (auto at = gap.offset; at < end_of(gap);) {
-    const FileRange piece{at, std::min(pieces_.size_bytes, end_of(gap) - at)};
-    auto mapped = PinnedRange::map(fd_, piece, stamp);
-    if (!mapped) return mapped.error();
-    entries.push_back(std::make_unique<Entry>(budget_));
-    entries.back()->pins.push_back(pin);
-    entries.back()->range = std::move(*mapped);
-    at = end_of(piece);
-  }
+  Entry rest(budget_);  // what no piece has yet of the gap's share
   if (!budget_->take(gap.size_bytes)) {
     return pin_error(ErrorKind::out_of_memory, 0,
                      "pins hold " + std::to_string(budget_->used_bytes()) + " bytes, " +
@@ -228,7 +224,19 @@ Result<FilePins::Entries> FilePins::cut(std::uint64_t pin, const FileRange& gap,
                          std::to_string(budget_->limit_bytes()),
                      "pin less, end other pins, or raise pin_bytes (STRAIGHTWAY_PIN_BYTES)");
   }
-  for (const auto& entry : entries) entry->taken_bytes = entry->range->range().size_bytes;
+  rest.taken_bytes = gap.size_bytes;
+  Entries entries;
+  for (auto at = gap.offset; at < end_of(gap); at += pieces_.size_bytes) {
+    const FileRange piece{at, std::min(pieces_.size_bytes, end_of(gap) - at)};
+    entries.push_back(std::make_unique<Entry>(budget_));
+    auto& entry = *entries.back();
+    rest.taken_bytes -= piece.size_bytes;
+    entry.taken_bytes = piece.size_bytes;
+    entry.pins.push_back(pin);
+    auto mapped = PinnedRange::map(fd_, piece, stamp);
+    if (!mapped) return mapped.error();
+    entry.range = std::move(*mapped);
+  }
   return entries;
 }
 
@@ -236,11 +244,13 @@ Result<void> FilePins::add_range(std::uint64_t pin, const FileRange& gap, std::i
                                  const os::FileStamp& stamp) {
   auto entries = cut(pin, gap, stamp);
   if (!entries) return entries.error();
+  const bool may_have_writers = !os::has_no_writers(fd_);
   {
     const Filling filling(*entries, pieces_.helpers);
     for (std::size_t i = 0; i < entries->size(); ++i) {
       filling.wait(i);
-      if (auto held = (*entries)[i]->range->hold(*space_, device); !held) return held;
+      auto held = (*entries)[i]->range->hold(*space_, device, may_have_writers);
+      if (!held) return held;
     }
   }
   for (auto& entry : *entries) insert(std::move(entry));

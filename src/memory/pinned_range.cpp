@@ -12,6 +12,8 @@ namespace {
 
 constexpr int populate_read = 22;  // MADV_POPULATE_READ, of Linux 5.14
 constexpr std::uint64_t fill_step_bytes = std::uint64_t{8} << 20;
+constexpr const char* too_many_mappings =
+    "pin fewer ranges: each takes two of the process's mappings (vm.max_map_count)";
 
 Error cannot_pin(const FileRange& range, int code, std::string advice) {
   return Error{.kind = code == ENOMEM ? ErrorKind::out_of_memory : ErrorKind::unsupported,
@@ -26,7 +28,7 @@ Error cannot_pin(const FileRange& range, int code, std::string advice) {
 
 // Behind each mapping lies a gap. Two that touched could become one to the kernel, and a page fault
 // at the beginning of the second enter pages at the end of the first, where they would hide a
-// change (fault-around). As large as a huge page, so that the kernel aligns the whole.
+// change (fault-around). As large as a huge page: newer kernels then align the whole.
 constexpr std::uint64_t gap_bytes = std::uint64_t{2} << 20;
 
 void unmap_pages(std::byte* pages, const FileRange& range) {
@@ -37,13 +39,14 @@ Result<std::byte*> map_pages(int fd, const FileRange& range) {
   const auto whole_bytes = range.size_bytes + gap_bytes;
   void* whole =
       ::mmap(nullptr, whole_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (whole == MAP_FAILED) return cannot_pin(range, errno, "pin less of the file");
+  if (whole == MAP_FAILED) return cannot_pin(range, errno, too_many_mappings);
   auto* pages = static_cast<std::byte*>(whole);
   if (::mmap(whole, range.size_bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd,
              static_cast<off_t>(range.offset)) == MAP_FAILED) {
     const int code = errno;
-    unmap_pages(pages, range);
-    return cannot_pin(range, code, "pin less of the file");
+    // Only the gap: where the pages were to be, another thread's mapping may lie by now.
+    ::munmap(pages + range.size_bytes, gap_bytes);
+    return cannot_pin(range, code, too_many_mappings);
   }
   ::madvise(whole, whole_bytes, MADV_DONTFORK);
   return pages;
@@ -61,8 +64,9 @@ Result<std::unique_ptr<PinnedRange>> PinnedRange::map(int fd, const FileRange& r
 }
 
 // In steps: whoever maps memory meanwhile, the driver included, waits for the one under way.
-void PinnedRange::fill() {
+void PinnedRange::fill(const std::stop_token& stop) {
   for (std::uint64_t at = 0; at < range_.size_bytes; at += fill_step_bytes) {
+    if (stop.stop_requested()) return;
     ::madvise(pages_ + at, std::min(fill_step_bytes, range_.size_bytes - at), populate_read);
   }
 }
@@ -83,8 +87,8 @@ Result<void> PinnedRange::add_twin() {
                                    : "pin it when it is complete");
 }
 
-Result<void> PinnedRange::hold(Space& space, std::int32_t device) {
-  if (!os::has_no_writers(fd_)) {
+Result<void> PinnedRange::hold(Space& space, std::int32_t device, bool may_have_writers) {
+  if (may_have_writers) {
     if (auto added = add_twin(); !added) return added;
   }
   auto held = space.hold_pages(device, pages_, range_.size_bytes);

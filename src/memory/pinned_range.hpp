@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 
 #include "memory/space.hpp"
 #include "os/file_stamp.hpp"
@@ -20,11 +21,12 @@ class PinnedRange {
   // mapping, so a file that shrinks raises no signal.
   static Result<std::unique_ptr<PinnedRange>> map(int fd, const FileRange& range,
                                                   const os::FileStamp& stamp);
-  // Enters the pages into the page table. It only saves hold() time, and is over before that
-  // begins; any thread.
-  void fill();
-  // Registers the pages. Once.
-  Result<void> hold(Space& space, std::int32_t device);
+  // Enters the pages into the page table, until it is asked to stop. It only saves hold() time, and
+  // is over before that begins; any thread.
+  void fill(const std::stop_token& stop = {});
+  // Registers the pages. Once. may_have_writers: unless has_no_writers() was true after the stamp
+  // was read.
+  Result<void> hold(Space& space, std::int32_t device, bool may_have_writers);
   ~PinnedRange();
   PinnedRange(const PinnedRange&) = delete;
   PinnedRange& operator=(const PinnedRange&) = delete;

@@ -98,6 +98,93 @@ TEST_F(FilePinsTest, ALongStretchIsHeldInPieces) {
   }
 }
 
+// The simulated GPU's, and what of a piece was in the page table when its registration began.
+class WatchedSpace final : public Space {
+ public:
+  explicit WatchedSpace(std::shared_ptr<Space> space) : space_(std::move(space)) {}
+  SpaceKind kind() const override { return space_->kind(); }
+  Result<std::optional<MemoryRange>> find(const void* address, std::uint64_t size) const override {
+    return space_->find(address, size);
+  }
+  Result<std::unique_ptr<Pinned>> pin(std::int32_t device, std::size_t size,
+                                      std::uint32_t threads) override {
+    return space_->pin(device, size, threads);
+  }
+  Result<std::unique_ptr<Lane>> open_lane(std::int32_t device) override {
+    return space_->open_lane(device);
+  }
+  Result<std::unique_ptr<Desk>> open_desk(std::int32_t device, std::size_t size) override {
+    return space_->open_desk(device, size);
+  }
+  Result<void> can_hold_pages(std::int32_t device) override {
+    return space_->can_hold_pages(device);
+  }
+  Result<std::unique_ptr<HeldPages>> hold_pages(std::int32_t device, void* pages,
+                                                std::size_t size) override {
+    filled.push_back(presence_.all_present(static_cast<std::byte*>(pages), size));
+    if (filled.size() == fail_at) return Error{.kind = ErrorKind::out_of_memory};
+    return space_->hold_pages(device, pages, size);
+  }
+  Result<void> in_context(std::int32_t device, const std::function<void()>& work) override {
+    return space_->in_context(device, work);
+  }
+  Result<std::unique_ptr<Mark>> mark_stream(std::int32_t device,
+                                            std::optional<void*> stream) override {
+    return space_->mark_stream(device, stream);
+  }
+
+  std::vector<bool> filled;
+  std::size_t fail_at = SIZE_MAX;
+
+ private:
+  const std::shared_ptr<Space> space_;
+  const os::PagePresence presence_ = std::move(*os::PagePresence::open());
+};
+
+class FilledPins : public FilePinsTest {
+ protected:
+  static constexpr std::uint64_t piece = 1000 * page;
+  static constexpr std::uint64_t pieces = 8;
+  void SetUp() override {
+    Gpu::SetUp();
+    ASSERT_EQ(::truncate(path.c_str(), pieces * piece), 0);
+    file = os::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    before = fake_.pinned_bytes();
+    budget = std::make_shared<PinBudget>(pieces * piece);
+    space = std::make_shared<WatchedSpace>(cuda_.space);
+    pins = std::move(
+               FilePins::make(space, budget, file.get(), {}, {.size_bytes = piece, .helpers = 2}))
+               .value();
+  }
+  std::shared_ptr<WatchedSpace> space;
+};
+
+// A page that is entered beside one that is held could hide a change of it.
+TEST_F(FilledPins, APieceIsRegisteredOnceNobodyEntersItsPagesAnyMore) {
+  pin({{0, pieces * piece}});
+  EXPECT_THAT(space->filled, testing::AllOf(testing::SizeIs(pieces), testing::Each(true)));
+  EXPECT_EQ(held(), pieces * piece);
+}
+
+TEST_F(FilledPins, OfAStretchThatFailsNothingStays) {
+  space->fail_at = 3;
+  EXPECT_FALSE(pins->add({{0, pieces * piece}}, -1));
+  EXPECT_EQ(space->filled.size(), 3U);
+  EXPECT_EQ(held(), 0U);
+  EXPECT_EQ(budget->used_bytes(), 0U);
+}
+
+// Sparse files are as long as somebody likes, and mappings are few.
+TEST_F(FilledPins, WhatIsBeyondTheBudgetIsNotMapped) {
+  constexpr std::uint64_t huge = std::uint64_t{1} << 43;
+  ASSERT_EQ(::truncate(path.c_str(), huge), 0);
+  const auto added = pins->add({{0, huge}}, -1);
+  ASSERT_FALSE(added);
+  EXPECT_THAT(added.error().message(), testing::HasSubstr("pin_bytes is"));
+  EXPECT_EQ(budget->used_bytes(), 0U);
+  pin({{0, pieces * piece}});
+}
+
 TEST_F(FilePinsTest, ALostStretchOfPiecesIsLetGoAsAWhole) {
   make_pins({.size_bytes = page, .helpers = 2});
   pin({{0, file_bytes}});
@@ -194,7 +281,7 @@ TEST_F(FilePinsTest, AWriteThatBeganBeforeThePinIsSeenInThePageTables) {
     auto range = PinnedRange::map(file.get(), {0, 4 * page}, *stamp);
     ASSERT_TRUE(range) << range.error().message();
     (*range)->fill();
-    ASSERT_TRUE((*range)->hold(space(), -1));
+    ASSERT_TRUE((*range)->hold(space(), -1, has_writer));
     if (!has_writer) writer = open_writer();
     EXPECT_TRUE((*range)->all_present(*presence, {0, 4 * page}));
     ASSERT_EQ(::fallocate(writer.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, page), 0);
@@ -215,7 +302,7 @@ TEST_F(FilePinsTest, AMappingBesideAnotherHidesNoChange) {
   ASSERT_TRUE(stamp);
   auto held = PinnedRange::map(file.get(), {size, size}, *stamp);
   ASSERT_TRUE(held);
-  ASSERT_TRUE((*held)->hold(space(), -1));
+  ASSERT_TRUE((*held)->hold(space(), -1, true));
   ASSERT_EQ(::fallocate(writer.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size, page), 0);
   char read_again = 'x';
   ASSERT_EQ(::pread(file.get(), &read_again, 1, size), 1);
