@@ -137,7 +137,8 @@ void Staged::start_copiers() {
                           ? 1
                           : (queue_bytes_ + staged_piece_bytes - 1) / staged_piece_bytes;
   const auto ready = copiers_.size() - idle_.asleep() - busy_;
-  const auto useful = std::min<std::uint64_t>(pieces, copiers_left(queue_.front()));
+  const auto left = std::max(copiers_left(queue_.front()), copiers_left(queue_[queue_.size() - 1]));
+  const auto useful = std::min<std::uint64_t>(pieces, left);
   if (useful <= ready) return;
   auto missing = useful - ready;
   missing -= idle_.call(missing);
@@ -383,6 +384,11 @@ Load* Staged::stage() {
     load->add(queue_.front());
     queue_bytes_ -= queue_.front().envelope_bytes;
     queue_.pop_front();
+  }
+  // More may move what comes now, perhaps, than what came before.
+  if (!queue_.empty() && queue_.front().direction == Direction::read &&
+      queue_.front().direct_io != load->segments.front().direct_io) {
+    idle_.call(copiers_left(queue_.front()));
   }
   loads_.push_back(std::move(load));
   return loads_[loads_.size() - 1].get();

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 
 #include "tests/temp_file.hpp"
@@ -165,31 +166,46 @@ TEST_F(StagedTest, ReadsThroughATinyRingWithLateCopies) {
   ::close(fd);
 }
 
-std::atomic<int> inside, most_inside, wanted_inside;
-// Waits until as many are inside as are wanted, for ten seconds at most.
-std::int64_t meeting_pread(int fd, void* memory, std::size_t size, std::uint64_t offset) {
+std::atomic<int> inside, most_inside, wanted_inside, patience_ms;
+// Waits until as many are inside as are wanted, as long as there is patience.
+std::int64_t meet(const std::function<std::int64_t()>& move) {
   const int now = ++inside;
   for (int most = most_inside; now > most && !most_inside.compare_exchange_weak(most, now);) {
   }
-  for (int i = 0; most_inside < wanted_inside && i < 10'000; ++i) ::usleep(1000);
-  const auto result = os::kernel().pread(fd, memory, size, offset);
+  for (int i = 0; most_inside < wanted_inside && i < patience_ms; ++i) ::usleep(1000);
+  const auto result = move();
   --inside;
   return result;
+}
+
+void begin_meeting(int wanted, int patience) {
+  most_inside = 0;
+  wanted_inside = wanted;
+  patience_ms = patience;
+}
+
+os::Syscalls meeting_calls() {
+  auto meeting = os::kernel();
+  meeting.pread = [](int fd, void* to, std::size_t size, std::uint64_t offset) {
+    return meet([=] { return os::kernel().pread(fd, to, size, offset); });
+  };
+  meeting.pwrite = [](int fd, const void* from, std::size_t size, std::uint64_t offset) {
+    return meet([=] { return os::kernel().pwrite(fd, from, size, offset); });
+  };
+  return meeting;
 }
 
 TEST_F(StagedTest, NoMoreCopiersWorkThanTheLimitAllows) {
   const auto bytes = tests::pattern(12 << 20);
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
-  os::Syscalls meeting = os::kernel();
-  meeting.pread = meeting_pread;
+  const auto meeting = meeting_calls();
   const auto limit = std::make_shared<std::atomic<std::uint32_t>>(4);
   Staged staged([&] { return std::make_unique<Posix>(meeting); }, 4,
                 std::make_unique<HeapRing>(8 * staged_piece_bytes),
                 std::make_unique<LateLane>(sizes, lost, held), *wake, {}, limit);
   for (const int now : {4, 1, 4, 2}) {
     limit->store(static_cast<std::uint32_t>(now));
-    most_inside = 0;
-    wanted_inside = now;
+    begin_meeting(now, 10'000);
     std::vector<char> device(bytes.size());
     EXPECT_EQ(move_all(staged, fd, Direction::read, device),
               static_cast<std::int64_t>(bytes.size()));
@@ -201,23 +217,49 @@ TEST_F(StagedTest, NoMoreCopiersWorkThanTheLimitAllows) {
 
 // A disk is asked for eight pieces at once, however many copiers there are.
 TEST_F(StagedTest, EightCopiersWaitForADisk) {
-  const auto bytes = tests::pattern(32 << 20);
+  auto bytes = tests::pattern(32 << 20);
   const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
-  os::Syscalls meeting = os::kernel();
-  meeting.pread = meeting_pread;
-  most_inside = 0;
-  wanted_inside = 8;
-  std::vector<char> device(bytes.size());
-  {
+  const int out = ::open(folder.path("out").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  const auto meeting = meeting_calls();
+  for (const auto direction : {Direction::read, Direction::write}) {
+    std::vector<char> device(bytes.size());
+    auto& memory = direction == Direction::read ? device : bytes;
     Staged staged([&] { return std::make_unique<Posix>(meeting); }, 12,
                   std::make_unique<HeapRing>(32 * staged_piece_bytes),
                   std::make_unique<LateLane>(sizes, lost, held), *wake);
-    auto segments = scattered(fd, device, staged_piece_bytes, staged_piece_bytes);
-    for (auto& segment : segments) segment.direct_io = true;
+    auto segments = scattered(direction == Direction::read ? fd : out, memory, staged_piece_bytes,
+                              staged_piece_bytes);
+    for (auto& segment : segments) {
+      segment.direct_io = true;
+      segment.direction = direction;
+    }
+    begin_meeting(9, 20);
     run_all(staged, segments);
+    EXPECT_EQ(most_inside, 8);
+    EXPECT_EQ(memory, bytes);
   }
+  EXPECT_EQ(folder.read("out"), bytes);
+  ::close(out);
+  ::close(fd);
+}
+
+// Those that may not help with a disk move what is in the page cache meanwhile.
+TEST_F(StagedTest, CopiersMoveHotSegmentsBesideDirectOnes) {
+  const auto bytes = tests::pattern(12 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  const auto meeting = meeting_calls();
+  std::vector<char> device(bytes.size());
+  Staged staged([&] { return std::make_unique<Posix>(meeting); }, 12,
+                std::make_unique<HeapRing>(32 * staged_piece_bytes),
+                std::make_unique<LateLane>(sizes, lost, held), *wake);
+  auto segments = scattered(fd, device, staged_piece_bytes, staged_piece_bytes);
+  for (std::size_t i = 0; i < 8; ++i) segments[i].direct_io = true;
+  begin_meeting(9, 10'000);
+  ASSERT_EQ(staged.submit(segments), segments.size());
+  Completion done[1];
+  for (std::size_t count = 0; count < segments.size();) count += staged.reap(done);
+  EXPECT_GE(most_inside, 9);
   EXPECT_EQ(device, bytes);
-  EXPECT_EQ(most_inside, 8);
   ::close(fd);
 }
 
