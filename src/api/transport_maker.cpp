@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/effort.hpp"
 #include "transport/pinned_cache.hpp"
 #include "transport/posix.hpp"
 #include "transport/staged.hpp"
@@ -16,6 +17,7 @@ constexpr std::uint32_t uring_depth = 32;
 // The ring is pinned in two parts: 16 MiB take 3 ms, all of it 12 to 19 (measured).
 constexpr std::uint64_t first_ring_bytes = std::uint64_t{16} << 20;
 constexpr std::uint32_t pinning_threads = 4;
+static_assert(transport::most_direct_copiers == plan::direct_copiers_limit);
 
 // Pins a ring of the wanted size, or a smaller one where the machine refuses so much.
 Result<std::unique_ptr<memory::Pinned>> pin_ring(memory::Space& space, std::int32_t device,

@@ -24,6 +24,13 @@ bool writes_to_cache(const Plan& plan) {
          std::all_of(plan.runs.data(), end, [](const Run& run) { return !run.direct_io; });
 }
 
+bool is_direct(const Plan& plan) {
+  const auto* end = plan.runs.data() + plan.run_count;
+  return std::all_of(plan.runs.data(), end, [](const Run& run) {
+    return run.direct_io || run.reason == Reason::edge_block;
+  });
+}
+
 CopierBound bound_of_budget(const Settings& settings, const MachineFacts& machine) {
   if (settings.threads.value > 0) {
     const bool is_set = settings.threads.origin != Origin::built_in;
@@ -45,6 +52,8 @@ const char* sentence_of(CopierBound bound) {
       return "the CPUs that this process may use";
     case CopierBound::link:
       return "as many as fill a PCIe 5 link, and no more start than it takes";
+    case CopierBound::disk:
+      return "as many pieces as a disk has use for at once";
     case CopierBound::neighbours:
       return "the CPUs that other programs of this user leave, which copy at this time";
     default:
@@ -55,8 +64,8 @@ const char* sentence_of(CopierBound bound) {
 }  // namespace
 
 const char* to_string(CopierBound bound) {
-  constexpr const char* words[] = {"none",  "calling-thread", "one-writer", "setting",
-                                   "quota", "cpus",           "link",       "neighbours"};
+  constexpr const char* words[] = {"none", "calling-thread", "one-writer", "setting",   "quota",
+                                   "cpus", "link",           "disk",       "neighbours"};
   return words[static_cast<std::size_t>(bound)];
 }
 
@@ -90,6 +99,10 @@ Effort effort_of(const Plan& plan) {
   } else if (on_device && writes_to_cache(plan)) {
     effort.bound = CopierBound::one_writer;
   } else {
+    if (on_device && is_direct(plan) && effort.most_copiers > direct_copiers_limit) {
+      effort.most_copiers = direct_copiers_limit;
+      effort.bound = CopierBound::disk;
+    }
     return effort;
   }
   effort.most_copiers = 1;

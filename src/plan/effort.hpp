@@ -12,6 +12,8 @@ namespace straightway::plan {
 // Ten copiers fill a PCIe 5 x16 link from large folios, up to fourteen from 4 KiB pages (measured);
 // they start as the link takes them.
 inline constexpr std::uint32_t copiers_limit = 16;
+// Pieces of direct I/O that a disk is asked for at once, through the ring (measured; load.hpp).
+inline constexpr std::uint32_t direct_copiers_limit = 8;
 // Up to this size a hand-off to another thread costs more than it gains.
 inline constexpr std::uint64_t inline_limit_bytes = std::uint64_t{256} << 10;
 
@@ -24,6 +26,7 @@ enum class CopierBound : std::uint8_t {
   quota,           // the cgroup's
   cpus,            // that the process may use
   link,            // copiers_limit
+  disk,            // direct_copiers_limit
   neighbours,      // what other processes of this user leave at this time
 };
 const char* to_string(CopierBound bound);

@@ -369,12 +369,12 @@ Load* Staged::stage() {
     if (queue_.empty()) return nullptr;
     wanted = next();
   }
-  const bool to_cache = writes_to_cache(queue_.front());
-  const auto at = ring_.take(wanted.bytes, most_window_bytes(queue_.front()));
-  no_room_ = !at && !to_cache;
+  const auto most_window = most_window_bytes(queue_.front());
+  const auto at = ring_.take(wanted.bytes, most_window);
+  no_room_ = !at && most_window == UINT64_MAX;
   if (!at) {
-    if (to_cache) return nullptr;
-    if (tickets_.size() == copies_in_flight_limit) ring_.widen();  // the link is the limit
+    // The link is the limit.
+    if (no_room_ && tickets_.size() == copies_in_flight_limit) ring_.widen();
     return nullptr;
   }
   auto load = std::move(spare_.back());

@@ -67,6 +67,22 @@ TEST(Effort, WhatOneThreadDoesSaysSo) {
   EXPECT_EQ(effort_of(scene.plan()).most_copiers, 1U);
 }
 
+TEST(Effort, ADiskIsAskedForEightPiecesAtOnce) {
+  auto scene = device_scene();
+  scene.settings.cache = {Cache::bypass, Origin::call};
+  scene.machine.cpus = 16;
+  for (const auto direction : {Direction::read, Direction::write}) {
+    scene.request.direction = direction;
+    ASSERT_TRUE(scene.plan().runs[0].direct_io);
+    EXPECT_EQ(effort_of(scene.plan()), (Effort{8, CopierBound::disk, std::uint64_t{64} << 20}));
+  }
+  EXPECT_EQ(described(scene),
+            "at most 8: as many pieces as a disk has use for at once; at most 64 MiB of pinned "
+            "memory");
+  scene.machine.cpus = 8;
+  EXPECT_EQ(effort_of(scene.plan()).bound, CopierBound::cpus);
+}
+
 TEST(Effort, StorageThatMovesByItselfTakesNoCopiers) {
   auto scene = host_scene();
   scene.settings.cache = {Cache::bypass, Origin::call};

@@ -243,6 +243,30 @@ TEST_F(StagedTest, EightCopiersWaitForADisk) {
   ::close(fd);
 }
 
+// More memory is pinned where the link is the limit, not where a disk is: that would be slower.
+TEST_F(StagedTest, DirectSegmentsKeepToTheFirstPartOfTheRing) {
+  const auto bytes = tests::pattern(48 << 20);
+  const int fd = ::open(folder.write("a", bytes).c_str(), O_RDONLY);
+  std::atomic<bool> grown{false};
+  const auto grow = [&]() -> Result<std::unique_ptr<memory::Pinned>> {
+    grown = true;
+    return std::unique_ptr<memory::Pinned>(new HeapRing(4 * staged_piece_bytes));
+  };
+  std::vector<char> device(bytes.size());
+  Staged staged([] { return std::make_unique<Posix>(os::kernel()); }, 12,
+                std::make_unique<HeapRing>(4 * staged_piece_bytes),
+                std::make_unique<LateLane>(sizes, lost, held), *wake, grow);
+  auto segments = scattered(fd, device, staged_piece_bytes, staged_piece_bytes);
+  for (const bool direct : {true, false}) {
+    for (auto& segment : segments) segment.direct_io = direct;
+    run_all(staged, segments);
+    EXPECT_EQ(device, bytes);
+    EXPECT_EQ(grown, !direct);
+    std::ranges::fill(device, 0);
+  }
+  ::close(fd);
+}
+
 // Those that may not help with a disk move what is in the page cache meanwhile.
 TEST_F(StagedTest, CopiersMoveHotSegmentsBesideDirectOnes) {
   const auto bytes = tests::pattern(12 << 20);
