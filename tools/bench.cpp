@@ -159,7 +159,6 @@ Result<BenchRun> prepare(const BenchOptions& options, Terminal& terminal) {
 
 Result<void> measure(BenchRun& run) {
   // The ceilings come with the cases that need them.
-  const bool reads_disk = run.wants("cold") || run.wants("mixed");
   if (run.wants("hot") || run.wants("pinned") || run.wants("mixed") || run.wants("ranges")) {
     if (auto done = measure_hot(run); !done) return done;
   }
@@ -172,7 +171,7 @@ Result<void> measure(BenchRun& run) {
   if (run.wants("ranges")) {
     if (auto done = measure_ranges(run); !done) return done;
   }
-  if (reads_disk) {
+  if (run.wants("cold")) {
     if (auto done = measure_cold(run); !done) return done;
   }
   if (run.wants("mixed")) {

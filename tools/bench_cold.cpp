@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "arguments.hpp"
 #include "bench_run.hpp"
@@ -201,7 +203,7 @@ Result<void> measure_cold(BenchRun& run) {
   const auto reason = why_never_cold(run);
   if (!reason) return reason.error();
   if (!reason->empty()) {
-    if (run.wants("cold")) run.cases.push_back(skip_case("cold", *reason));
+    run.cases.push_back(skip_case("cold", *reason));
     return {};
   }
   std::vector<Way> raw = raw_ways(run);
@@ -216,10 +218,9 @@ Result<void> measure_cold(BenchRun& run) {
     cold.push_back(cold_way(run, results[i], caches[i]));
   }
   std::vector<Way*> ways = pointers(raw);
-  if (run.wants("cold")) std::ranges::copy(pointers(cold), std::back_inserter(ways));
+  std::ranges::copy(pointers(cold), std::back_inserter(ways));
   if (auto done = alternate("cold", ways, run.rounds, run.terminal); !done) return done;
   keep_disk_ceilings(run, raw);
-  if (!run.wants("cold")) return {};
   for (std::size_t i = 0; i < caches.size(); ++i) {
     fill(results[i], cold[i], cold_ceiling(run, caches[i]));
     run.cases.push_back(std::move(results[i]));
@@ -237,8 +238,15 @@ Result<void> measure_mixed(BenchRun& run) {
   BenchCase result = make_case("mixed", run.cold_bytes);
   DiskReads reads;
   Way way = mixed_way(run, result, reads);
-  if (auto done = alternate("mixed", {&way}, run.rounds, run.terminal); !done) return done;
+  // The disk's own ways in the same rounds: other programs use it, too.
+  std::vector<Way> raw = raw_ways(run);
+  std::vector<Way*> ways = pointers(raw);
+  ways.push_back(&way);
+  if (auto done = alternate("mixed", ways, run.rounds, run.terminal); !done) return done;
+  const auto of_cold = std::exchange(run.ceilings.disk, {});
+  keep_disk_ceilings(run, raw);
   fill(result, way, mixed_ceiling(run));
+  if (!of_cold.empty()) run.ceilings.disk = of_cold;
   result.more["granule_bytes"] = granule_of(run);
   result.more["hot_bytes"] = hot_part_bytes(run);
   if (!reads.receipt_bytes.empty()) result.more["disk_bytes"] = median(reads.receipt_bytes);

@@ -25,19 +25,25 @@ Way pinned_way(const BenchRun& run, BenchCase& result) {
   return way;
 }
 
-// Registration, one read, and the end of the registration.
-Way pin_and_read_way(const BenchRun& run) {
+// Registration and one read. What letting go takes is kept beside it.
+Way pin_and_read_way(const BenchRun& run, Pin& pin, std::vector<double>& release_s) {
   Way way;
   way.name = "straightway, pin and read once";
   way.prepare = [&run] { return run.target->poison(); };
-  way.run = [&run]() -> Result<void> {
-    auto pin = run.file.pin();
-    if (!pin) return pin.error();
+  way.run = [&run, &pin]() -> Result<void> {
+    auto made = run.file.pin();
+    if (!made) return made.error();
+    pin = std::move(*made);
     const auto receipt = run.read_all();
     if (!receipt) return receipt.error();
     return {};
   };
-  way.finish = [&run] { return run.verify(run.size_bytes); };
+  way.finish = [&run, &pin, &release_s] {
+    const auto before = Clock::now();
+    pin.release();
+    release_s.push_back(std::chrono::duration<double>(Clock::now() - before).count());
+    return run.verify(run.size_bytes);
+  };
   return way;
 }
 
@@ -62,9 +68,12 @@ Result<void> measure_pinned(BenchRun& run) {
   if (auto done = alternate("pinned", {&reads}, run.rounds, run.terminal); !done) return done;
   fill(again, reads, run.hot_ceiling());
   pin->release();
-  Way both = pin_and_read_way(run);
+  Pin held;
+  std::vector<double> release_s;
+  Way both = pin_and_read_way(run, held, release_s);
   if (auto done = alternate("pin and read", {&both}, run.rounds, run.terminal); !done) return done;
   fill(once, both, run.hot_ceiling());
+  if (!release_s.empty()) once.more["release_ms"] = median(release_s) * 1e3;
   run.cases.push_back(std::move(again));
   run.cases.push_back(std::move(once));
   return {};

@@ -100,6 +100,7 @@ class BenchTest(ProgramTest):
         self.assert_measured(cases["pinned"])
         self.assertEqual(cases["pinned"]["pinned_cache_bytes"], 4 * MIB)
         self.assert_measured(cases["pin and read"])
+        self.assertGreater(cases["pin and read"]["release_ms"], 0)
         host = self.bench(file, "--to", "host", "--cases", "pinned")
         self.assertIn("GPU", host["pinned"]["skipped"])
 
