@@ -38,9 +38,10 @@ struct RawWay {
   std::uint64_t ahead_bytes = 0;  // readahead() this far in front of the readers
 };
 inline constexpr std::size_t mib = std::size_t{1} << 20;
-inline constexpr std::array<RawWay, 4> raw_cold_ways = {
+inline constexpr std::array<RawWay, 5> raw_cold_ways = {
     {{"O_DIRECT 8 x 1 MiB", 8, mib, true, false, 0},
      {"O_DIRECT 2 x 8 MiB", 2, 8 * mib, true, false, 0},
+     {"buffered, 4 readers", 4, mib, false, false, 0},
      {"buffered, 4 readers, readahead 128 MiB", 4, mib, false, false, 128 * mib},
      {"RWF_DONTCACHE 8 x 1 MiB", 8, mib, false, true, 0}}};
 inline constexpr std::array<RawWay, 4> raw_write_ways = {

@@ -58,9 +58,10 @@ struct Load {
 // Whether it goes from memory into the page cache.
 bool writes_to_cache(const Segment& segment);
 
-// Direct I/O: eight of 1 MiB reach a disk's rate, and are faster through a window that stays as it
-// is. On a virtio disk, 1 GiB by O_DIRECT into a GPU, medians of 20 reads in turns: 2.8 GB/s
-// through 16 MiB, 2.4 through a ring that widens to 58, with twelve copiers too.
+// Direct I/O: eight of 1 MiB reach a disk's rate, and the fewer bytes they turn through, the faster
+// is a virtual disk, whose host copies them. 1 GiB by O_DIRECT into a GPU, medians of 14 reads in
+// turns, GB/s: plain O_DIRECT, eight of 1 MiB 2.80; through 9, 10, 12 MiB 2.77, 2.66, 2.67; through
+// 16 MiB 2.43; through 58 MiB 2.40.
 inline constexpr std::uint32_t most_direct_copiers = 8;
 // How wide the window of an empty ring may begin for such a segment. UINT64_MAX: as wide as it is,
 // and where more would help it grows and widens.
