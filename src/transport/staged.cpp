@@ -137,7 +137,8 @@ void Staged::start_copiers() {
                           ? 1
                           : (queue_bytes_ + staged_piece_bytes - 1) / staged_piece_bytes;
   const auto ready = copiers_.size() - idle_.asleep() - busy_;
-  const auto left = std::max(copiers_left(queue_.front()), copiers_left(queue_[queue_.size() - 1]));
+  const auto& last = queue_[queue_.size() - 1];
+  const auto left = std::max(copiers_left(queue_.front()), copiers_left(last));
   const auto useful = std::min<std::uint64_t>(pieces, left);
   if (useful <= ready) return;
   auto missing = useful - ready;
@@ -241,11 +242,8 @@ void Staged::count_starving() {
 // While copies are in flight and more waits for room, everybody naps; where nothing is left to
 // claim (writes are staged by whoever looks), one watches the copies and the others sleep.
 void Staged::rest(Lock& lock, const std::stop_token& stop) {
-  const bool none_to_claim = queue_.empty() || queue_.front().direction == Direction::write ||
-                             copiers_left(queue_.front()) == 0;
-  if (tickets_.empty() || (watched_ && none_to_claim)) {
-    return idle_.sleep(lock, stop);
-  }
+  const bool none_to_claim = claimers_left() == 0;
+  if (tickets_.empty() || (watched_ && none_to_claim)) return idle_.sleep(lock, stop);
   const bool watches = !std::exchange(watched_, true);
   const auto before = tickets_.front();
   if (watches && none_to_claim) {
@@ -294,6 +292,12 @@ std::uint32_t Staged::copiers_left(const Segment& segment) const {
   const auto limit = segment.direct_io ? most_direct_copiers : copiers_now(limit_);
   const auto working = segment.direct_io ? busy_ - copying_ : copying_;
   return limit > working ? limit - working : 0;
+}
+
+// The same, of what is the next to be claimed.
+std::uint32_t Staged::claimers_left() const {
+  if (queue_.empty() || queue_.front().direction == Direction::write) return 0;
+  return copiers_left(queue_.front());
 }
 
 // A file's page cache takes one writer at a time: more only wait for the same lock.
@@ -372,11 +376,9 @@ Load* Staged::stage() {
   const auto most_window = most_window_bytes(queue_.front());
   const auto at = ring_.take(wanted.bytes, most_window);
   no_room_ = !at && most_window == UINT64_MAX;
-  if (!at) {
-    // The link is the limit.
-    if (no_room_ && tickets_.size() == copies_in_flight_limit) ring_.widen();
-    return nullptr;
-  }
+  // The link is the limit.
+  if (no_room_ && tickets_.size() == copies_in_flight_limit) ring_.widen();
+  if (!at) return nullptr;
   auto load = std::move(spare_.back());
   spare_.pop_back();
   load->begin(queue_.front().direction, *at);
@@ -386,18 +388,13 @@ Load* Staged::stage() {
     queue_.pop_front();
   }
   // More may move what comes now, perhaps, than what came before.
-  if (!queue_.empty() && queue_.front().direction == Direction::read &&
-      queue_.front().direct_io != load->segments.front().direct_io) {
-    idle_.call(copiers_left(queue_.front()));
-  }
+  const bool is_direct = load->segments.front().direct_io;
+  if (!queue_.empty() && queue_.front().direct_io != is_direct) idle_.call(claimers_left());
   loads_.push_back(std::move(load));
   return loads_[loads_.size() - 1].get();
 }
 
-Load* Staged::claim() {
-  if (queue_.empty() || queue_.front().direction == Direction::write) return nullptr;
-  return copiers_left(queue_.front()) > 0 ? stage() : nullptr;
-}
+Load* Staged::claim() { return claimers_left() > 0 ? stage() : nullptr; }
 
 void Staged::stage_writes() {
   while (!queue_.empty() && queue_.front().direction == Direction::write && stage() != nullptr) {
@@ -424,8 +421,7 @@ void Staged::retire() {
     ring_.give_back();
     ++regions;
   }
-  const bool any_to_claim = !queue_.empty() && queue_.front().direction == Direction::read;
-  if (any_to_claim) idle_.call(std::min<std::size_t>(regions, copiers_left(queue_.front())));
+  idle_.call(std::min<std::size_t>(regions, claimers_left()));
 }
 
 void Staged::take_finished_copies() {

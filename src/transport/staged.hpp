@@ -66,6 +66,7 @@ class Staged final : public Transport {
   void advance();
   Load* next_load();
   std::uint32_t copiers_left(const Segment& segment) const;
+  std::uint32_t claimers_left() const;
   bool may_drain(const Segment& segment) const;
   Load* drainable();
   Load* claim();
