@@ -38,8 +38,8 @@ class PeerWays {
                                            const os::Syscalls& syscalls);
   // Whether a stretch of a regular file has holes or blocks that were never written: they come as
   // zeros from the CPU, under O_DIRECT too. stamp: read from it before. Asks the file system,
-  // but not again for what has none as long as the stamp stays. direct_fd: whose position is nobody
-  // else's.
+  // but not again for what has none as long as the stamp stays; what it does not tell may have
+  // some. direct_fd: whose position is nobody else's.
   bool has_holes(const os::FileStamp& stamp, int direct_fd, const FileRange& range);
   // A transfer met a refusal after all.
   void learn_refusal(const os::FileStorage& storage, const std::string& pci_device,

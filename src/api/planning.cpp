@@ -133,11 +133,12 @@ Result<std::uint64_t> Planning::file_size(const CallRange& range) {
   const OpenFile& file = *range.file;
   const bool needs_stamp = range.peer && !file.facts->is_block_device;
   if (&file == sized_file_ && (!needs_stamp || is_stamped_)) return file_size_bytes_;
-  is_stamped_ = needs_stamp;
+  is_stamped_ = false;
   if (needs_stamp) {
     auto stamp = file.stamp();
     if (!stamp) return stamp.error();
     stamp_ = *stamp;
+    is_stamped_ = true;
     file_size_bytes_ = stamp->size_bytes;
   } else {
     auto size = file.size();

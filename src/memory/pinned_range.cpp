@@ -38,14 +38,12 @@ void unmap_pages(std::byte* pages, const FileRange& range) {
 Result<std::byte*> map_pages(int fd, const FileRange& range) {
   const auto whole_bytes = range.size_bytes + gap_bytes;
   void* whole =
-      ::mmap(nullptr, whole_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      ::mmap(nullptr, whole_bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(range.offset));
   if (whole == MAP_FAILED) return cannot_pin(range, errno, too_many_mappings);
   auto* pages = static_cast<std::byte*>(whole);
-  if (::mmap(whole, range.size_bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd,
-             static_cast<off_t>(range.offset)) == MAP_FAILED) {
+  if (::mprotect(pages + range.size_bytes, gap_bytes, PROT_NONE) != 0) {
     const int code = errno;
-    // Only the gap: where the pages were to be, another thread's mapping may lie by now.
-    ::munmap(pages + range.size_bytes, gap_bytes);
+    unmap_pages(pages, range);
     return cannot_pin(range, code, too_many_mappings);
   }
   ::madvise(whole, whole_bytes, MADV_DONTFORK);

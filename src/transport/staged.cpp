@@ -297,7 +297,7 @@ std::uint32_t Staged::copiers_left(const Segment& segment) const {
 // The same, of what is the next to be claimed.
 std::uint32_t Staged::claimers_left() const {
   if (queue_.empty() || queue_.front().direction == Direction::write) return 0;
-  return copiers_left(queue_.front());
+  return std::min(static_cast<std::uint32_t>(queue_.size()), copiers_left(queue_.front()));
 }
 
 // A file's page cache takes one writer at a time: more only wait for the same lock.

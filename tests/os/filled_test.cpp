@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 
 #include "os/descriptor.hpp"
@@ -23,7 +24,7 @@ class Filled : public testing::Test {
     ASSERT_EQ(::pwrite(file.get(), bytes.data(), size, static_cast<off_t>(offset)),
               static_cast<ssize_t>(size));
   }
-  std::int64_t end(std::uint64_t offset, std::uint64_t enough = 0) {
+  std::int64_t end(std::uint64_t offset, std::uint64_t enough = INT64_MAX) {
     return filled_end(file.get(), offset, enough);
   }
 
@@ -75,7 +76,8 @@ TEST_F(Filled, LooksOnPastManyExtents) {
     write((2 * i + 1) * page, page);
     if (i % 50 == 0) ASSERT_EQ(::fsync(file.get()), 0);
   }
-  EXPECT_EQ(end(0, 2 * pages * page), 2 * pages * page);
+  EXPECT_EQ(end(0), 2 * pages * page);
+  EXPECT_GE(end(0, page), page);
 }
 
 TEST_F(Filled, AFileThatCannotBeAskedIsAnError) { EXPECT_EQ(filled_end(-1, 0, 0), -EBADF); }

@@ -166,22 +166,23 @@ TEST_F(StagedTest, ReadsThroughATinyRingWithLateCopies) {
   ::close(fd);
 }
 
-std::atomic<int> inside, most_inside, wanted_inside, patience_ms;
-// Waits until as many are inside as are wanted, as long as there is patience.
+std::atomic<int> inside, most_inside, wanted_inside, linger_ms;
+// Waits until as many are inside as are wanted, for ten seconds at most, then lingers for one more.
 std::int64_t meet(const std::function<std::int64_t()>& move) {
   const int now = ++inside;
   for (int most = most_inside; now > most && !most_inside.compare_exchange_weak(most, now);) {
   }
-  for (int i = 0; most_inside < wanted_inside && i < patience_ms; ++i) ::usleep(1000);
+  for (int i = 0; most_inside < wanted_inside && i < 10'000; ++i) ::usleep(1000);
+  for (int i = 0; most_inside == wanted_inside && i < linger_ms; ++i) ::usleep(1000);
   const auto result = move();
   --inside;
   return result;
 }
 
-void begin_meeting(int wanted, int patience) {
+void begin_meeting(int wanted, int linger = 0) {
   most_inside = 0;
   wanted_inside = wanted;
-  patience_ms = patience;
+  linger_ms = linger;
 }
 
 os::Syscalls meeting_calls() {
@@ -205,7 +206,7 @@ TEST_F(StagedTest, NoMoreCopiersWorkThanTheLimitAllows) {
                 std::make_unique<LateLane>(sizes, lost, held), *wake, {}, limit);
   for (const int now : {4, 1, 4, 2}) {
     limit->store(static_cast<std::uint32_t>(now));
-    begin_meeting(now, 10'000);
+    begin_meeting(now);
     std::vector<char> device(bytes.size());
     EXPECT_EQ(move_all(staged, fd, Direction::read, device),
               static_cast<std::int64_t>(bytes.size()));
@@ -233,7 +234,7 @@ TEST_F(StagedTest, EightCopiersWaitForADisk) {
       segment.direct_io = true;
       segment.direction = direction;
     }
-    begin_meeting(9, 20);
+    begin_meeting(8, 20);
     run_all(staged, segments);
     EXPECT_EQ(most_inside, 8);
     EXPECT_EQ(memory, bytes);
@@ -288,7 +289,7 @@ TEST_F(StagedTest, CopiersMoveHotSegmentsBesideDirectOnes) {
                 std::make_unique<LateLane>(sizes, lost, held), *wake);
   auto segments = scattered(fd, device, staged_piece_bytes, staged_piece_bytes);
   for (std::size_t i = 0; i < 8; ++i) segments[i].direct_io = true;
-  begin_meeting(9, 10'000);
+  begin_meeting(9);
   ASSERT_EQ(staged.submit(segments), segments.size());
   Completion done[1];
   for (std::size_t count = 0; count < segments.size();) count += staged.reap(done);
