@@ -1,5 +1,6 @@
 // On the drives as they are, and on ext4.
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "guest.hpp"
+#include "os/descriptor.hpp"
 
 namespace straightway::qemu {
 namespace {
@@ -105,6 +107,14 @@ void run_holes(Guest& guest) {
   ::sync();
   guest.run("ext4, a hole", [&] { return guest.read(file, mib, 0, 0); });
   guest.run("ext4, before the hole", [&] { return guest.read(file, 65536, 0, 65536); });
+  const std::string reserved = "/mnt/reserved.bin";
+  std::ofstream(reserved) << std::string(65536, 'x');
+  const os::Descriptor fd(::open(reserved.c_str(), O_RDWR | O_CLOEXEC));
+  check(::fallocate(fd.get(), 0, 65536, mib - 65536) == 0, "no blocks were reserved");
+  ::sync();
+  for (const char* name : {"ext4, blocks never written", "the same, their zeros cached"}) {
+    guest.run(name, [&] { return guest.read(reserved, mib, 0, 0); });
+  }
 }
 
 void run_raw(Guest& guest) {
