@@ -155,7 +155,7 @@ Result<void> judge_vendor(const std::vector<CallRange>& ranges, const std::vecto
                           const VendorLook& look, Receipt& receipt) {
   if (vendor_bytes(receipt) == 0) return {};
   using drive::CufileSaid;
-  const auto after = look.library->counts(receipt.direction);
+  const auto after = look.vendor->counts(receipt.direction);
   const auto said = drive::what_counters_say(look.before, after, vendor_bytes(receipt));
   const Evidence claim{EvidenceKind::claimed, Witness::vendor_library, Scope::process};
   // Of p2pdma it is not the kernel that claims it.

@@ -29,7 +29,7 @@ void count_fallback(const std::vector<Plan>& plans, Receipt& receipt);
 
 // The counters from before a transfer; empty where nothing goes through the vendor's library.
 struct VendorLook {
-  std::shared_ptr<transport::CufileLibrary> library;
+  std::shared_ptr<transport::CufileLibrary> vendor;
   transport::CufileCounts before;
 };
 std::optional<VendorLook> look_before(const std::vector<CallRange>& ranges,

@@ -14,7 +14,7 @@ struct Counted {
 };
 
 Counted counted_by_library(const CufileCounts& before, const CufileCounts& after) {
-  if (!before.library_counts || !after.library_counts || after.nvfs < before.nvfs ||
+  if (!before.cufile_counts || !after.cufile_counts || after.nvfs < before.nvfs ||
       after.p2pdma < before.p2pdma || after.posix < before.posix) {
     return {};  // not counted, or set to zero meanwhile
   }
@@ -39,7 +39,7 @@ CufileSaid library_says(const Counted& counted, std::uint64_t calls, bool alone)
 
 // Whether the library may have gone by P2PDMA, which nvidia-fs never sees.
 bool may_bypass_kernel(const CufileCounts& before, const CufileCounts& after) {
-  const bool told = before.library_counts && after.library_counts;
+  const bool told = before.cufile_counts && after.cufile_counts;
   return told ? after.p2pdma != before.p2pdma : after.knows_p2pdma;
 }
 
@@ -56,7 +56,7 @@ CufileSaid kernel_says(const CufileCounts& before, const CufileCounts& after, st
   }
   // A counter of whole MiB grows by one more where a fraction was there before.
   const auto claimed = (after.bytes - before.bytes) >> 20;
-  const bool same_parts = before.library_counts && after.library_counts &&
+  const bool same_parts = before.cufile_counts && after.cufile_counts &&
                           after.nvfs - before.nvfs == counted && after.posix == before.posix;
   const bool exact = (counted == calls || same_parts) &&
                      after.kernel_failed == before.kernel_failed &&

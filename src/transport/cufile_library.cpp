@@ -348,7 +348,7 @@ void CufileLibrary::deregister_memory(std::int32_t device, std::uint64_t address
   settled_.notify_all();
 }
 
-void CufileLibrary::read_library_counts(Direction direction, CufileCounts& counts) {
+void CufileLibrary::read_cufile_counts(Direction direction, CufileCounts& counts) {
   if (!counts_) return;
   alignas(8) std::array<unsigned char, stats_bytes> stats{};
   if (functions_->get_stats(stats.data()).code != 0) return;
@@ -364,7 +364,7 @@ void CufileLibrary::read_library_counts(Direction direction, CufileCounts& count
     counts.nvfs += ways[1];
     counts.posix += ways[2];
   }
-  counts.library_counts = true;
+  counts.cufile_counts = true;
 }
 
 CufileCounts CufileLibrary::counts(Direction direction) {
@@ -382,7 +382,7 @@ CufileCounts CufileLibrary::counts(Direction direction) {
     counts.kernel_failed = of.failed;
     counts.kernel_mib = of.mib;
   }
-  read_library_counts(direction, counts);
+  read_cufile_counts(direction, counts);
   counts.quiet = counted.begun.load() == counts.calls;
   return counts;
 }

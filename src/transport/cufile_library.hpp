@@ -29,7 +29,7 @@ struct CufileCounts {
   std::uint64_t kernel_calls = 0;
   std::uint64_t kernel_failed = 0;
   std::uint64_t kernel_mib = 0;
-  bool library_counts = false;
+  bool cufile_counts = false;
   std::uint64_t nvfs = 0;
   std::uint64_t p2pdma = 0;
   std::uint64_t posix = 0;
@@ -110,7 +110,7 @@ class CufileLibrary {
   void give_room(std::int32_t device, std::uint64_t size_bytes, std::uint64_t largest_bytes);
   std::uint64_t register_what_fits(std::int32_t device, std::uint64_t address,
                                    std::uint64_t size_bytes);
-  void read_library_counts(Direction direction, CufileCounts& counts);
+  void read_cufile_counts(Direction direction, CufileCounts& counts);
   Tally& tally(Direction direction) { return direction == Direction::read ? reads_ : writes_; }
 
   const os::DynamicLibrary library_;

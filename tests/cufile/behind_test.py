@@ -56,7 +56,7 @@ def device_bytes(address, size):
 
 class Cufile:
     def __init__(self, library):
-        self.library = library
+        self.cdll = library
         for name in ("HandleRegister", "BufRegister", "DriverOpen", "DriverClose_v2",
                      "DriverGetProperties", "GetStatsL3", "StatsStart", "SetParameterBool"):
             getattr(library, "cuFile" + name).restype = Error
@@ -69,18 +69,18 @@ class Cufile:
     def path(self):
         info = Info()
         dladdr = ctypes.CDLL(None).dladdr
-        dladdr(ctypes.cast(self.library.cuFileRead, ctypes.c_void_p), ctypes.byref(info))
+        dladdr(ctypes.cast(self.cdll.cuFileRead, ctypes.c_void_p), ctypes.byref(info))
         return info.file.decode()
 
     def register(self, path):
         handle = ctypes.c_void_p()
         descriptor = Descriptor(1, os.open(path, os.O_RDWR), None)
-        call = self.library.cuFileHandleRegister
+        call = self.cdll.cuFileHandleRegister
         return call(ctypes.byref(handle), ctypes.byref(descriptor)).code, handle
 
     def counters(self):  # of the first GPU: n, p2pdma, nvfs, posix of reads
         stats = ctypes.create_string_buffer(8192)
-        code = self.library.cuFileGetStatsL3(stats).code
+        code = self.cdll.cuFileGetStatsL3(stats).code
         return code or dict(zip(("n", "p2pdma", "nvfs", "posix"),
                                 struct.unpack_from("4Q", stats, 1032 + 48)))
 
@@ -106,13 +106,13 @@ def read(cufile, size, offset=0, registered=False):
         return {"register": code}
     memory = device_memory(size)
     if registered:
-        assert cufile.library.cuFileBufRegister(ctypes.c_void_p(memory), SIZE(size), 0).code == 0
-    moved = cufile.library.cuFileRead(handle, memory, size, offset, 0)
+        assert cufile.cdll.cuFileBufRegister(ctypes.c_void_p(memory), SIZE(size), 0).code == 0
+    moved = cufile.cdll.cuFileRead(handle, memory, size, offset, 0)
     expected = open(FILE, "rb").read()[offset:offset + size]
     right = moved == size and device_bytes(memory, size) == expected
     result = {"moved": moved, "right": right, "library": cufile.path(),
               "counters": cufile.counters(), "vendors": vendors(CONTROLS)}
-    cufile.library.cuFileHandleDeregister(handle)
+    cufile.cdll.cuFileHandleDeregister(handle)
     return result
 
 def show(*values):
@@ -253,7 +253,7 @@ class ForwardTest(BehindTest):
     def test_a_library_that_was_open_before_gets_requests_whole(self) -> None:
         result, count = self.run_client(f"""
         first = load({str(VENDORS)!r})
-        assert first.library.cuFileDriverOpen().code == 0
+        assert first.cdll.cuFileDriverOpen().code == 0
         result = read(load({str(OURS)!r}), {24 * MIB}, 0, True)
         show(result, vendors(CONTROLS)["open_count"])
         """)
@@ -275,9 +275,9 @@ class ForwardTest(BehindTest):
     def test_the_properties_show_nvidia_fs(self) -> None:
         code = f"""
         cufile = load({str(OURS)!r})
-        assert cufile.library.cuFileDriverOpen().code == 0
+        assert cufile.cdll.cuFileDriverOpen().code == 0
         properties = ctypes.create_string_buffer(56)
-        assert cufile.library.cuFileDriverGetProperties(properties).code == 0
+        assert cufile.cdll.cuFileDriverGetProperties(properties).code == 0
         show(struct.unpack_from("2I", properties), struct.unpack_from("I", properties, 24))
         """
         self.assertEqual(self.run_client(code), [[2, 28], [1 << 4]])
@@ -466,11 +466,11 @@ class LoadOrderTest(BehindTest):
     def test_it_is_loaded_when_it_is_needed_and_the_gpu_is_there(self) -> None:
         before, after = self.run_client(f"""
         cufile = load({str(OURS)!r})
-        assert cufile.library.cuFileDriverOpen().code == 0
+        assert cufile.cdll.cuFileDriverOpen().code == 0
         code, handle = cufile.register(FILE)
         memory = ctypes.create_string_buffer(4096)
-        assert cufile.library.cuFileRead(handle, ctypes.addressof(memory), 4096, 0, 0) == 4096
-        cufile.library.cuFileHandleDeregister(handle)
+        assert cufile.cdll.cuFileRead(handle, ctypes.addressof(memory), 4096, 0, 0) == 4096
+        cufile.cdll.cuFileHandleDeregister(handle)
         before = vendors(CONTROLS)
         show(before, read(cufile, {4 * MIB}))
         """)
@@ -482,7 +482,7 @@ class LoadOrderTest(BehindTest):
         cufile = load({str(OURS)!r})
         code, handle = cufile.register(FILE)
         memory = ctypes.create_string_buffer(4096)
-        moved = cufile.library.cuFileRead(handle, ctypes.addressof(memory), 4096, 0, 0)
+        moved = cufile.cdll.cuFileRead(handle, ctypes.addressof(memory), 4096, 0, 0)
         show(code, moved, vendors(CONTROLS))
         """
         for mode in ("true", "false"):

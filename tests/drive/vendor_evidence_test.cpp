@@ -37,14 +37,14 @@ TEST(VendorEvidence, ExactCountersOfTheKernelConfirm) {
 TEST(VendorEvidence, WhatDoesNotMatchExactlyProvesNothing) {
   for (const int change : {1, 2, 3, 4, 5}) {
     Look look;
-    look.before.library_counts = false;
+    look.before.cufile_counts = false;
     if (change == 1) ++look.after.kernel_calls;  // of another program
     if (change == 2) look.after.kernel_mib += 2;
     if (change == 3) ++look.after.kernel_failed;
     if (change == 4) --look.after.kernel_calls;
     if (change == 5) look.after.kernel_calls = 4;  // somebody set it to zero
     EXPECT_EQ(look.said(), CufileSaid::nothing) << change;
-    look.before.library_counts = true;  // whose word is then all there is
+    look.before.cufile_counts = true;  // whose word is then all there is
     EXPECT_EQ(look.said(), CufileSaid::library_counted) << change;
   }
 }
@@ -98,7 +98,7 @@ TEST(VendorEvidence, WithP2pdmaOnAndNoCountOfTheLibrarysNvidiaFsProvesNothing) {
   Look look;
   look.after.p2pdma_on = true;
   EXPECT_EQ(look.said(), CufileSaid::kernel_counted);  // the library says that none went by it
-  look.after.library_counts = false;
+  look.after.cufile_counts = false;
   EXPECT_EQ(look.said(), CufileSaid::nothing);
   look.after.p2pdma_on = false;
   EXPECT_EQ(look.said(), CufileSaid::kernel_counted);
@@ -146,7 +146,7 @@ TEST(VendorEvidence, CountersThatGoBackwardsProveNothing) {
   look.after.posix = look.before.posix + 24;
   EXPECT_EQ(look.said(), CufileSaid::nothing);
   look = {};
-  look.after.library_counts = false;
+  look.after.cufile_counts = false;
   look.before.kernel_calls = UINT64_MAX - 1;  // wraps to the right difference
   look.after.kernel_calls = 2;
   EXPECT_EQ(look.said(), CufileSaid::nothing);
@@ -156,7 +156,7 @@ TEST(VendorEvidence, WhereP2pdmaCannotBeSeenAKernelThatSawNothingProvesNothing) 
   Look look;
   look.after.kernel_calls = look.before.kernel_calls;
   look.after.kernel_mib = look.before.kernel_mib;
-  look.before.library_counts = look.after.library_counts = false;
+  look.before.cufile_counts = look.after.cufile_counts = false;
   EXPECT_EQ(look.said(), CufileSaid::nothing);
   look.after.knows_p2pdma = false;  // a version before it
   EXPECT_EQ(look.said(), CufileSaid::copied);
@@ -181,7 +181,7 @@ TEST(VendorEvidence, ALibraryThatCutsCountsMoreThanOurCalls) {
 
 TEST(VendorEvidence, WithoutCountersThereIsNone) {
   Look look;
-  look.after.kernel_counts = look.after.library_counts = false;
+  look.after.kernel_counts = look.after.cufile_counts = false;
   EXPECT_EQ(look.said(), CufileSaid::nothing);
   look = {};
   look.after.calls = look.before.calls;

@@ -342,7 +342,7 @@ TEST_F(VendorCufileTest, StatisticsOfTheProgramAreLeftAtTheirLevel) {
   int level = 0;
   cufile.find<fakes::CufileError (*)(int*)>("cuFileGetStatsLevel")(&level);
   EXPECT_EQ(level, 1);
-  EXPECT_FALSE(library->counts(Direction::read).library_counts);
+  EXPECT_FALSE(library->counts(Direction::read).cufile_counts);
   file.reset();
   library.reset();
   cufile.find<fakes::CufileError (*)()>("cuFileDriverClose_v2")();
@@ -352,7 +352,7 @@ TEST_F(VendorCufileTest, IsToldNeitherToCutNorToCopy) {
   open();
   move(0, size);
   EXPECT_EQ(cufile.calls(), 1U);
-  EXPECT_EQ(library->counts(Direction::read).library_counts, true);
+  EXPECT_EQ(library->counts(Direction::read).cufile_counts, true);
   EXPECT_EQ(library->counts(Direction::read).calls, 1U);
   file.reset();
   library.reset();
@@ -381,7 +381,7 @@ TEST_F(VendorCufileTest, AnOpenLibraryIsUsedAsItIs) {
 TEST_F(VendorCufileTest, An1_15IsNotMadeToCount) {
   cufile.version(1150);
   open();
-  EXPECT_FALSE(library->counts(Direction::read).library_counts);
+  EXPECT_FALSE(library->counts(Direction::read).cufile_counts);
 }
 
 }  // namespace
